@@ -18,7 +18,7 @@ from solvable.models.multi_index.emergence.theory import sgd_exponents as sgd_ex
 from solvable.models.multi_index.hierarchy import hierarchical_law as hierarchical_law
 from solvable.models.multi_index.hierarchy import hierarchical_thresholds as hierarchical_thresholds
 from solvable.models.multi_index.overlaps import predict_spectral as predict_spectral
-from solvable.models.quadratic.diagonal import solve_diagonal as solve_diagonal
+from solvable.models.quadratic.diagonal_theory import solve_diagonal as solve_diagonal
 from solvable.models.quadratic.flow_theory import feature_learning_times as feature_learning_times
 from solvable.models.quadratic.flow_theory import quadratic_flow as quadratic_flow
 from solvable.models.quadratic.flow_theory import width_floor as width_floor

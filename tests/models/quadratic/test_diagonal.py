@@ -13,13 +13,16 @@ from solvable.models.quadratic.diagonal import (
     RANKS,
     DiagonalParameters,
     coefficients,
-    lasso_penalty,
     measure,
     predict,
-    solve_diagonal,
     system,
-    threshold_risk,
     train,
+)
+from solvable.models.quadratic.diagonal_phases import PHASE_CLAIMS
+from solvable.models.quadratic.diagonal_theory import (
+    lasso_penalty,
+    solve_diagonal,
+    threshold_risk,
 )
 from solvable.study import Study, run_study
 
@@ -60,8 +63,13 @@ def test_mean_of_the_soft_threshold_by_sampling():
 def test_claims_hold_and_fail_for_a_network_that_is_zero(tmp_path):
     study = Study(system, {"dimension": [60], "samples": [150, 600]}, replicates=60)
     result = run_study(study, tmp_path / "run", workers=1)
-    assert {verdict.status for verdict in result.verdicts} == {"holds"}
+    # test_diagonal_phases.py tests the claims on phases, which need more sample sizes.
+    phases = {claim.name for claim in PHASE_CLAIMS}
+    judged = {verdict.claim: verdict.status for verdict in result.verdicts}
+    assert {status for name, status in judged.items() if name not in phases} == {"holds"}
     for row in system.power(result.points):
+        if row.claim in phases:
+            continue
         assert (row.chance, row.fails_from_above is None) == ("fails", False), row
     assert [figure.name for figure in system.figures(result.points)] == [
         "error",

@@ -7,14 +7,11 @@ of non-zero coefficients and the learned share of each feature.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from pydantic import Field
 
-from solvable.arrays import check_positive
-from solvable.errors import InvalidData, InvalidParameter, NotConverged
 from solvable.frame.agreement import Agreement
 from solvable.frame.curves import Axis
 from solvable.frame.panels import Panel
@@ -22,146 +19,16 @@ from solvable.frame.parameters import Parameters
 from solvable.frame.points import Metrics
 from solvable.frame.system import Preset, System
 from solvable.frame.traces import Trace
-from solvable.models.quadratic.network.saddle import check_not_negative
-from solvable.spectra.roots import bracketed_root
-
-
-@dataclass(frozen=True)
-class DiagonalState:
-    """Prediction of the minimiser, distributed as eta_b(theta* + delta z) (quadratic 32, 33)."""
-
-    effective_noise: float  # delta
-    threshold: float  # b
-    error: float  # R = E |theta - theta*|²
-    test_error: float  # Delta + R
-    train_error: float  # (Delta + R) (1 - df / n)² per sample
-    degrees_of_freedom: float  # df, the expected number of non-zero coefficients
-
-
-def lasso_penalty(*, weight_decay: float, dimension: int) -> float:
-    """Penalty of the LASSO equivalent to the weight decay of a diagonal network (quadratic 31)."""
-    # At theta = a w / sqrt(d), half of sum of (y - a^T (w x) / sqrt(d))² + lambda (|w|² + |a|²) has the
-    # minimum |y - X theta|² / 2 + lambda sqrt(d) |theta|_1 over the layers. Divided by n the penalty is
-    # `alpha` of scikit-learn's Lasso.
-    return float(weight_decay * np.sqrt(dimension))
-
-
-def threshold_risk(
-    coefficients: np.ndarray, *, effective_noise: float, threshold: float
-) -> tuple[float, float]:
-    """Error and degrees of freedom of soft thresholding in Gaussian noise (quadratic 32)."""
-    from scipy.special import ndtr
-
-    # With M = theta + delta z and P = P(|M| > b): df is the sum of P, and R is the sum of
-    # E min(M², b²) + delta² (2 P - 1) by Stein's identity.
-    variance = effective_noise**2
-    high = (threshold - coefficients) / effective_noise
-    low = (threshold + coefficients) / effective_noise
-    beyond = ndtr(-high) + ndtr(-low)
-    edge = np.exp(-(high**2) / 2) * (threshold + coefficients)
-    edge += np.exp(-(low**2) / 2) * (threshold - coefficients)
-    inside = (coefficients**2 + variance) * (1 - beyond)
-    inside -= effective_noise * edge / np.sqrt(2 * np.pi)
-    capped = inside + threshold**2 * beyond
-    risk = np.maximum(capped + variance * (2 * beyond - 1), 0.0)
-    return float(risk.sum()), float(beyond.sum())
-
-
-def solve_diagonal(
-    coefficients: np.ndarray, *, n_samples: float, label_noise: float, penalty: float
-) -> DiagonalState:
-    r"""Predict the LASSO, :math:`\frac12\|y-X\theta\|^2+\lambda\|\theta\|_1`, for standard Gaussian X.
-
-    .. math:: \delta^2=\frac{\Delta+R}n,\qquad
-        R=\sum_iE\big[(\eta_b(\theta^\star_i+\delta z)-\theta^\star_i)^2\big],\qquad
-        b=\frac{\lambda}{n-\mathrm{df}},\qquad \mathrm{df}=\sum_iP(|\theta^\star_i+\delta z|>b).
-
-    Parameters
-    ----------
-    coefficients : array of shape (d,)
-        :math:`\theta^\star`.
-    n_samples : float
-        n.
-    label_noise : float
-        :math:`\Delta`, a variance above 0.
-    penalty : float
-        :math:`\lambda\ge0`: the weight decay of the network times :math:`\sqrt d`, and n times the
-        ``alpha`` of scikit-learn's ``Lasso``.
-
-    Returns
-    -------
-    DiagonalState
-        The prediction.
-
-    Raises
-    ------
-    InvalidData, InvalidParameter
-        If the coefficients are not a vector of finite numbers, a parameter is out of range, or the
-        error vanishes.
-    NotConverged
-        If the error is infinite: n = d without a penalty.
-
-    Notes
-    -----
-    Two bracketed searches: for the threshold at fixed :math:`\delta`, and for :math:`\delta`. Source:
-    arXiv:1008.2581, Theorem 1.5 (quadratic 32). Backed by
-    ``tests/models/quadratic/test_diagonal.py`` (scikit-learn's Lasso).
-
-    Examples
-    --------
-    >>> state = solve_diagonal(1 / np.arange(1, 401), n_samples=200, label_noise=0.5, penalty=20.0)
-    >>> round(state.error, 3)
-    0.246
-    """
-    check_positive(n_samples=n_samples, label_noise=label_noise)
-    target = np.asarray(coefficients, dtype=np.float64)
-    if target.ndim != 1 or target.size == 0 or not np.isfinite(target).all():
-        raise InvalidData(
-            f"the coefficients have shape {target.shape}; allowed: a vector of finite numbers."
-        )
-    if penalty == 0 and abs(n_samples / target.size - 1) < 1e-9:
-        raise NotConverged(
-            "the error is infinite for n = d without a penalty; use a penalty above 0.",
-            {"n_samples": n_samples},
-        )
-    check_not_negative(penalty=penalty)
-
-    energy, n = float(target @ target), n_samples
-
-    def best_threshold(noise: float) -> float:
-        """Solve n - df = lambda / b for b; the difference increases in b."""
-
-        def excess(b: float) -> float:
-            freedom = threshold_risk(target, effective_noise=noise, threshold=b)[1]
-            return n - freedom - (penalty / b if penalty else 0.0)
-
-        low, high = penalty / (2 * n), float(np.abs(target).max()) + 40 * noise + 2 * penalty / n
-        at_low = excess(low)
-        return low if at_low >= 0 else bracketed_root(excess, low, high, absolute=1e-15 * noise)
-
-    def imbalance(log_noise: float) -> float:
-        noise = float(np.exp(log_noise))
-        risk, _ = threshold_risk(target, effective_noise=noise, threshold=best_threshold(noise))
-        return float(np.log((label_noise + risk) / (n * noise**2)))
-
-    # The search starts at Delta / n, the smallest possible delta².
-    floor, null = (float(np.log(size / n)) / 2 for size in (label_noise, label_noise + energy))
-    noise = float(np.exp(bracketed_root(imbalance, floor - 1e-6, null + 30, absolute=1e-14)))
-    threshold = best_threshold(noise)
-    risk, freedom = threshold_risk(target, effective_noise=noise, threshold=threshold)
-    if label_noise + risk < 1e-12 * energy:
-        raise InvalidParameter(
-            f"with {n} samples, this label noise and this penalty the target is recovered up to "
-            "rounding, so that the effective noise vanishes. Use a larger penalty or label noise."
-        )
-    return DiagonalState(
-        effective_noise=noise,
-        threshold=threshold,
-        error=risk,
-        test_error=label_noise + risk,
-        train_error=(label_noise + risk) * (1 - freedom / n) ** 2,
-        degrees_of_freedom=freedom,
-    )
+from solvable.models.quadratic.diagonal_phases import (
+    PHASE_CLAIMS,
+    DiagonalPhases,
+    phase_diagram,
+)
+from solvable.models.quadratic.diagonal_theory import (
+    DiagonalState,
+    lasso_penalty,
+    solve_diagonal,
+)
 
 
 class DiagonalParameters(Parameters):
@@ -237,13 +104,19 @@ def predict(parameters: DiagonalParameters) -> Metrics:
     from scipy.special import ndtr
 
     target = coefficients(parameters)
-    decay, d = parameters.weight_decay, parameters.dimension
-    state = solve_diagonal(
-        target,
-        n_samples=parameters.samples,
-        label_noise=parameters.noise,
-        penalty=lasso_penalty(weight_decay=decay, dimension=d),
-    )
+    penalty = lasso_penalty(weight_decay=parameters.weight_decay, dimension=parameters.dimension)
+
+    def solution(samples: float) -> DiagonalState:
+        return solve_diagonal(
+            target, n_samples=samples, label_noise=parameters.noise, penalty=penalty
+        )
+
+    state = solution(parameters.samples)
+    phases = DiagonalPhases(parameters.dimension, parameters.exponent, parameters.noise)
+    located = phases.locate(parameters.samples, penalty)
+    # The law of a phase is shown within 30 % of the error: between phases no law is accurate.
+    known = state.error / 1.3 <= located.error <= 1.3 * state.error
+    around = [solution(parameters.samples * np.exp(side)).error for side in (-0.1, 0.1)]
     delta, b = state.effective_noise, state.threshold
     high, low = (target - b) / delta, (target + b) / delta
     inside, outside = ndtr(high), ndtr(-low)
@@ -263,6 +136,10 @@ def predict(parameters: DiagonalParameters) -> Metrics:
         "captured_scatter": list(scatter[RANKS - 1]),
         "effective_noise": delta,
         "threshold": b,
+        "scaling_phase": located.phase,
+        "scaling_law_error": located.error if known else None,
+        "phase_exponent": located.exponent,
+        "local_exponent": float(np.log(around[1] / around[0]) / 0.2),
     }
 
 
@@ -329,13 +206,20 @@ system = System(
             scatter=lambda cell: cell.predicted("captured_scatter"),
             power=0.15,
         ),
+        *PHASE_CLAIMS,
     ],
     panels=[
         Panel(
             "error",
             "Error of a diagonal network",
             "squared error",
-            [Trace("error", "error"), Trace("train_error", "training error")],
+            [
+                Trace("error", "error"),
+                Trace("train_error", "training error"),
+                Trace(
+                    "scaling_law_error", "law of the phase", measured=False, dashed=True, colour=2
+                ),
+            ],
             "Squared distance to the target, whose norm is 1, and mean squared residual.",
             y_scale="log",
         ),
@@ -354,13 +238,24 @@ system = System(
             "With many samples some non-zero coefficients are noise.",
             y_scale="log",
         ),
+        phase_diagram,
     ],
     presets={
+        "phases": Preset(
+            "Two power laws over samples and weight decay at d = 64, phase by phase; a minute.",
+            {
+                "dimension": [64],
+                "exponent": [0.75, 1.5],
+                "weight_decay": [0.02, 5.0, 40.0],
+                "samples": [20, 40, 200, 500, 1000, 2000, 4000, 8000, 16000, 24000, 40000],
+            },
+            replicates=8,
+        ),
         "quick": Preset(
             "Error and learned shares at d = 200; ten seconds.",
             {"samples": [50, 100, 200, 400, 800, 1600]},
             replicates=40,
-        )
+        ),
     },
     references=("bayati2012lasso", "defilippis2025scaling"),
 )

@@ -17,6 +17,7 @@ from solvable.frame.parameters import Parameters
 from solvable.frame.points import Metrics, Point
 from solvable.frame.system import Preset, System
 from solvable.frame.traces import Trace
+from solvable.models.quadratic.flow_scaling import SCALING_CLAIMS, delay
 from solvable.models.quadratic.flow_theory import (
     feature_learning_times,
     gamma_quadrature,
@@ -223,6 +224,7 @@ system = System(
             "dimension / batch <= 0.01; run with --preset online",
             entry="feature",
         ),
+        *SCALING_CLAIMS,
     ],
     panels=[
         Panel(
@@ -266,8 +268,45 @@ system = System(
             x_scale="log",
             y_range=(-0.05, 1.1),
         ),
+        Panel(
+            "width",
+            "Risk against the width of the network",
+            "risk / risk at zero weights",
+            [Trace("risk", "")],
+            "At late times a network of r units has learned r features. Lines: prediction.",
+            along=Axis("width", "width r"),
+            x_scale="log",
+            y_scale="log",
+        ),
+        Panel(
+            "dimension",
+            "Samples that online descent needs at each dimension",
+            "learned share over that of the flow",
+            [Trace("", "features 2 and 3", theory=None, value=delay)],
+            "Ratio for features 2 and 3. Gradients are noisier in more dimensions.",
+            along=Axis("batch", "fresh samples in each step"),
+            overlay=("dimension",),
+            where=lambda point: point.setting.batch > 0,
+            x_scale="log",
+        ),
     ],
     presets={
+        "scaling": Preset(
+            "Risk against time and width with a hundred features; a minute.",
+            {
+                "dimension": [120],
+                "features": [120],
+                "exponent": [1.5],
+                "width": [4, 8, 15, 120],
+                "time": [20, 40, 80, 160, 1000],
+            },
+            replicates=3,
+        ),
+        "samples": Preset(
+            "Online descent with few samples in each step at three dimensions; half a minute.",
+            {"dimension": [15, 30, 60], "time": [15], "batch": [1, 2, 4, 8, 16, 32]},
+            replicates=24,
+        ),
         "quick": Preset(
             "Eight features and twelve units; ten seconds.",
             {"time": [3, 5, 7, 9, 11, 13, 16, 20, 25, 30, 40, 60]},

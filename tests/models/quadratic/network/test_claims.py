@@ -13,7 +13,9 @@ from solvable.models.quadratic.network.claims import distribution_distance, shap
 from solvable.models.quadratic.network.feature_groups import group_scatter
 from solvable.models.quadratic.network.figures import OVERLAY
 from solvable.models.quadratic.network.measure import measure
+from solvable.models.quadratic.network.phase_claims import PHASE_CLAIMS
 from solvable.models.quadratic.network.predict import predict
+from solvable.models.quadratic.network.recovery_claims import RECOVERY_CLAIMS
 from solvable.models.quadratic.network.solutions import state_of
 from solvable.models.quadratic.network.system import QuadraticParameters, system
 from solvable.plots.matplotlib_backend import draw_matplotlib
@@ -30,6 +32,9 @@ SETTINGS = {
     "between": BASE | {"sample_ratio": 0.245, "noise": 0.0, "regularisation": 1e-3},
     "above": BASE | {"sample_ratio": 0.3, "noise": 0.0, "regularisation": 1e-3},
 }
+
+ELSEWHERE = {claim.name for claim in (*PHASE_CLAIMS, *RECOVERY_CLAIMS)}
+"""Claims of test_phase_claims.py."""
 
 FINITE = ("matrix_error", "test_error", "train_error", "rank_fraction", "trace")
 
@@ -68,6 +73,8 @@ def verdicts(points):
 
 def test_records_that_agree_with_theory_hold_every_claim(make):
     for name, verdict in verdicts(make()).items():
+        if name in ELSEWHERE:
+            continue
         assert verdict.status == "holds", (name, verdict)
         assert verdict.reason
         assert verdict.source
@@ -105,7 +112,7 @@ def test_records_that_disagree_fail(make, claim, changes):
 
 
 def test_every_claim_fails_at_its_stated_power_and_for_a_learner_of_nothing(make):
-    rows = system.power(make())
+    rows = [row for row in system.power(make()) if row.claim not in ELSEWHERE]
     assert {row.status for row in rows} == {"holds"}
     assert [row.claim for row in rows if not row.passes] == []
 
@@ -174,7 +181,7 @@ def test_figures_show_every_quantity_and_name_the_phases(make, coarse):
     labels = [one.label for one in figures["error"].series]
     assert labels == [
         "theory, d → ∞", "minimiser", "trained network", "first order in 1/d, d = 60",
-        "Bayes-optimal",
+        "Bayes-optimal", "Bayes-optimal message passing",
     ]  # fmt: skip
     spectra = [one for name, one in figures.items() if name.startswith("spectrum")]
     assert spectra
@@ -239,7 +246,7 @@ def test_curves_that_differ_in_the_regularisation_share_figures(make, coarse):
         ("regularisation 0.1, theory, d → ∞", 0), ("regularisation 0.1, minimiser", 0),
         ("regularisation 0.1, trained network", 0), ("regularisation 0.05, theory, d → ∞", 1),
         ("regularisation 0.05, minimiser", 1), ("regularisation 0.05, trained network", 1),
-        ("Bayes-optimal", 5),
+        ("Bayes-optimal", 5), ("Bayes-optimal message passing", 5),
     ]  # fmt: skip
     assert "Phases: regularisation 0.1: " in error.caption
     assert "; regularisation 0.05: " in error.caption

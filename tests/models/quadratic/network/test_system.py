@@ -26,7 +26,7 @@ from solvable.models.quadratic.network.measure import draw_target
 from solvable.models.quadratic.network.parameters import QuadraticParameters
 from solvable.models.quadratic.network.predict import curve, predict, scaling_phase
 from solvable.models.quadratic.network.solutions import measure_of, state_of
-from solvable.models.quadratic.network.spectral_phase import phase_of_spectrum
+from solvable.models.quadratic.network.spectral_phase import decision_at
 from solvable.models.quadratic.network.system import system
 from solvable.models.quadratic.network.target import QuadraticTarget
 from solvable.spectra.functionals import truncated_moments
@@ -253,7 +253,7 @@ def test_groups_cover_every_rank():
 )  # fmt: skip
 def test_phases_of_the_spectrum(setting, phase):
     parameters = QuadraticParameters(**setting)
-    assert phase_of_spectrum(state_of(parameters), parameters.dimension) == phase
+    assert decision_at(state_of(parameters), parameters.dimension).phase.value == phase
 
 
 def test_a_collapsed_network_has_a_prediction():

@@ -11,7 +11,9 @@ from solvable.frame.points import Point
 from solvable.models.quadratic.network.feature_groups import group_names, group_scatter
 from solvable.models.quadratic.network.finite_size import unreachable
 from solvable.models.quadratic.network.parameters import QuadraticParameters
+from solvable.models.quadratic.network.phase_claims import PHASE_CLAIMS
 from solvable.models.quadratic.network.predict import degrees_left
+from solvable.models.quadratic.network.recovery_claims import RECOVERY_CLAIMS
 from solvable.models.quadratic.network.solutions import measure_of, state_of
 from solvable.spectra.measures import second_moment
 
@@ -284,4 +286,6 @@ CLAIMS = (
         because="A thousandth of the error of learning nothing, from 8 % above the threshold on.",
         where=lambda cell: _over_recovery(cell) > 1.08, missing=EXACT, power=0.3,
     ),
+    *RECOVERY_CLAIMS,
+    *PHASE_CLAIMS,
 )  # fmt: skip

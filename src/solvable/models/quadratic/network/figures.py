@@ -19,7 +19,9 @@ from solvable.models.quadratic.network.feature_groups import (
     group_strengths,
 )
 from solvable.models.quadratic.network.parameters import QuadraticParameters
+from solvable.models.quadratic.network.phase_figures import PHASE_PANELS
 from solvable.models.quadratic.network.solutions import measure_of, state_of
+from solvable.models.quadratic.network.spectral_phase import measured_phase
 from solvable.plots.figure import Marker, Series
 
 OVERLAY = ("width_ratio", "exponent", "regularisation")
@@ -140,6 +142,21 @@ def shifted(point: Point) -> list[np.ndarray]:
     return [row[row > 0] + b for row in point.values("eigenvalues")]
 
 
+def kind_of(point: Point) -> str:
+    """Phase of the measured spectra of a power law; empty without an estimate of the noise."""
+    setting = point.setting
+    if any("threshold" not in metrics for metrics in point.metrics):
+        return ""  # stored records of a figure hold the metrics that it reads
+    noise, threshold = (point.mean(name) for name in ("effective_noise", "threshold"))
+    if setting.target != "power-law" or not np.isfinite([noise, threshold]).all():
+        return ""
+    shape = setting.dimension / setting.n_samples if setting.sensing == "network" else 0.0
+    return measured_phase(
+        point.values("eigenvalues"), effective_noise=float(noise), threshold=float(threshold),
+        shape=shape,
+    ).value  # fmt: skip
+
+
 def law(point: Point, values: Sequence[np.ndarray]) -> Law:
     """Eigenvalue density of target plus noise; the fit does not show eigenvalues below the threshold."""
     state = state_of(point.setting)
@@ -154,6 +171,8 @@ def law(point: Point, values: Sequence[np.ndarray]) -> Law:
     density = spectrum.density(x) * point.setting.dimension
     markers = [Marker(b, "threshold b", 2), Marker(edge, "edge of noise 2δ", 3)]
     phase = point.prediction.get("spectral_phase")
+    seen = kind_of(point)
+    kinds = f"Phase: {phase}{f', measured: {seen}' if seen else ''}. " if phase else ""
     return Law(
         [
             ("law, learned part", x, np.where(x >= b, density, np.nan), "line"),
@@ -161,8 +180,7 @@ def law(point: Point, values: Sequence[np.ndarray]) -> Law:
         ],
         [marker for marker in markers if bottom < marker.x],
         bins,
-        f"{f'Phase: {phase}. ' if phase else ''}{float(point.mean('rank_fraction')):.0%} of the "
-        "directions are learned.",
+        f"{kinds}{float(point.mean('rank_fraction')):.0%} of the directions are learned.",
         quantile=0.95,  # the height ignores peaks of isolated eigenvalues
     )
 
@@ -177,7 +195,9 @@ PANELS = (
         "the first order in 1/d. Points: minimiser for n samples.",
         markers=thresholds_and_phases, note=_phases_in_order, overlay=OVERLAY,
         y_scale="log", y_range=_log_range,
-        once=[replace(_part("bayes_matrix_error", "Bayes-optimal", 5), dashed=True)],
+        once=[replace(_part("bayes_matrix_error", "Bayes-optimal", 5), dashed=True),
+              Trace("bayes_estimate_error", "Bayes-optimal message passing", theory=None, where=NETWORK,
+                    colour=5)],
     ),
     Panel(
         "error-parts", "Parts of the error", "part of the matrix error R",
@@ -229,4 +249,5 @@ PANELS = (
         "in the fit. Eigenvalues above 2δ stand out of the noise.",
         label="learned", place="ratio-{:.3g}", overlay=OVERLAY,
     ),
+    *PHASE_PANELS,
 )  # fmt: skip

@@ -12,11 +12,13 @@ from solvable.errors import NotConverged
 from solvable.fitting.devices import on_device
 from solvable.frame.points import Metrics
 from solvable.models.quadratic.network.amp import solve_amp
+from solvable.models.quadratic.network.bayes_estimate import bayes_estimate
 from solvable.models.quadratic.network.descent import solve_by_descent
 from solvable.models.quadratic.network.factorised import solve_factorised
 from solvable.models.quadratic.network.feature_groups import feature_groups, group_means
 from solvable.models.quadratic.network.parameters import QuadraticParameters
 from solvable.models.quadratic.network.sensing import GaussianSensing, SampleSensing, Sensing
+from solvable.models.quadratic.network.solutions import measure_of, penalty_of
 from solvable.models.quadratic.network.solvers import QuadraticSolution, objective, solve_fista
 from solvable.models.quadratic.network.spectral_phase import outlier_edge
 from solvable.models.quadratic.network.spectrum import spectral_estimate
@@ -53,12 +55,27 @@ def measure(parameters: QuadraticParameters, rng: np.random.Generator) -> Metric
     """Draw and solve one problem, and return its metrics."""
     target = draw_target(parameters, rng)
     sensing, labels = draw_measurements(parameters, target, rng)
-    solution = _on_host(minimise(sensing, labels, parameters.regularisation))
+    solution = _on_host(minimise(sensing, labels, penalty_of(parameters)))
     scores = score(parameters, target, sensing, labels, solution)
     network: Metrics = {"network_objective": None, "network_matrix_error": None}
     if parameters.n_samples <= parameters.network_samples:
         network = _network(parameters, target, sensing, labels, int(rng.integers(2**31)))
-    return {**scores, **network}
+    return {
+        **scores,
+        **network,
+        "bayes_estimate_error": _bayes(parameters, target, sensing, labels),
+    }
+
+
+def _bayes(
+    parameters: QuadraticParameters, target: QuadraticTarget, sensing: Sensing, labels: np.ndarray
+) -> float | None:
+    """Error of the Bayes-optimal estimate from the same samples; None if it was not computed."""
+    if parameters.n_samples > parameters.bayes_samples or not isinstance(sensing, SampleSensing):
+        return None
+    X = to_numpy(sensing.samples.array).astype(np.float64)
+    found = bayes_estimate(X, labels, measure_of(parameters), parameters.noise)
+    return None if found is None else target.matrix_error(found)
 
 
 def draw_measurements(
@@ -117,7 +134,7 @@ def score(
     solution: QuadraticSolution,
 ) -> Metrics:
     """True errors of a minimiser, and their estimates from the training data."""
-    d, penalty = parameters.dimension, parameters.regularisation
+    d, penalty = parameters.dimension, penalty_of(parameters)
     matrix, strengths = solution.matrix, np.sum(solution.factor**2, axis=0)
     error = target.matrix_error(matrix)
     estimate = spectral_estimate(solution, penalty)
@@ -155,9 +172,9 @@ def _network(
     width = max(1, round(parameters.network_ratio * parameters.dimension))
     solve = solve_factorised if parameters.network_solver == "l-bfgs" else solve_by_descent
     trained = solve(
-        sensing, labels, parameters.regularisation, width=width, tolerance=TOLERANCE, seed=seed
+        sensing, labels, penalty_of(parameters), width=width, tolerance=TOLERANCE, seed=seed
     )
     return {
-        "network_objective": objective(sensing, trained.factor, labels, parameters.regularisation),
+        "network_objective": objective(sensing, trained.factor, labels, penalty_of(parameters)),
         "network_matrix_error": target.matrix_error(to_numpy(trained.matrix)),
     }

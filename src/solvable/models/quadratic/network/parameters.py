@@ -30,6 +30,8 @@ class QuadraticParameters(Parameters):
     """Variance Delta of the label noise."""
     regularisation: float = Field(0.02, ge=1e-100, le=1e6)
     """Penalty of the trace: weight decay times the square root of p/d, p the number of units."""
+    regularisation_unit: Literal["one", "1/d", "sqrt(d)", "best"] = "one"
+    """Unit of `regularisation`: tied to d, or the predicted penalty of least error at each n."""
     sensing: Literal["network", "goe"] = "network"
     """Measurement matrices: x x^T of samples, or independent Gaussian matrices as a control."""
     network_samples: int = Field(0, ge=0, le=10**6)
@@ -38,6 +40,8 @@ class QuadraticParameters(Parameters):
     """Training of the network of `network_samples`."""
     network_ratio: float = Field(1.0, gt=0, le=10)
     """Units per input coordinate, p/d, of the network of `network_samples`."""
+    bayes_samples: int = Field(0, ge=0, le=10**6)
+    """Largest n at which Bayes-optimal message passing runs as well; 0 for never."""
 
     @model_validator(mode="before")
     @classmethod
@@ -51,6 +55,16 @@ class QuadraticParameters(Parameters):
         except (TypeError, ValueError):
             return values  # an invalid field is reported later, by the field's own check
         return {**values, "sample_ratio": n / d**2} if n > 0 and d > 0 else values
+
+    @model_validator(mode="after")
+    def _best_needs_noise(self) -> QuadraticParameters:
+        """Refuse the best penalty where no finite penalty is best."""
+        if self.regularisation_unit == "best" and self.noise == 0:
+            raise ValueError(
+                "regularisation_unit is best and noise is 0; allowed: noise above 0, as without label "
+                "noise the error falls with ever smaller penalties."
+            )
+        return self
 
     n_samples = Size("sample_ratio", "dimension", "dimension", least=1)
     target_units = Size("width_ratio", "dimension", floor=1)
@@ -84,10 +98,13 @@ class QuadraticParameters(Parameters):
 def _words(setting: QuadraticParameters) -> str:
     """Describe a setting in words."""
     marchenko_pastur = setting.target == "marchenko-pastur"
+    unit = {"one": "", "best": " of the best"}.get(
+        setting.regularisation_unit, f" times {setting.regularisation_unit}"
+    )
     words = [
         f"n/d² = {setting.ratio:.3g}", f"d = {setting.dimension}", f"{setting.target} target",
         f"width ratio {setting.width_ratio:g}" if marchenko_pastur else f"exponent {setting.exponent:g}",
-        f"noise {setting.noise:g}", f"regularisation {setting.regularisation:g}",
+        f"noise {setting.noise:g}", f"regularisation {setting.regularisation:g}{unit}",
     ]  # fmt: skip
     return ", ".join(words if setting.sensing == "network" else [*words, "Gaussian sensing"])
 
@@ -95,7 +112,14 @@ def _words(setting: QuadraticParameters) -> str:
 AXIS = Axis(
     "sample_ratio",
     "sample ratio n/d²",
-    ignore=("samples", "sensing", "network_samples", "network_solver", "network_ratio"),
+    ignore=(
+        "samples",
+        "sensing",
+        "network_samples",
+        "network_solver",
+        "network_ratio",
+        "bayes_samples",
+    ),
     value=lambda setting: setting.ratio,
     point_name=_words,
     words={
@@ -105,6 +129,7 @@ AXIS = Axis(
         "exponent": "exponent {:g}",
         "noise": "noise {:g}",
         "regularisation": "regularisation {:.3g}",
+        "regularisation_unit": "in units of {}",
     },
     margin=1.15,
     resolution=25,

@@ -20,14 +20,21 @@ from solvable.models.quadratic.network.phases import PhasePoint, quadratic_phase
 from solvable.models.quadratic.network.solutions import (
     bayes_error,
     interpolation_of,
+    local_exponent,
     measure_of,
+    penalties_of,
+    penalty_of,
     state_of,
 )
-from solvable.models.quadratic.network.spectral_phase import outlier_edge, phase_of_spectrum
+from solvable.models.quadratic.network.spectral_phase import decision_at, outlier_edge
 from solvable.models.quadratic.network.theory import QuadraticState, curve_from
 from solvable.spectra.functionals import thresholded_error, truncated_moments
 from solvable.spectra.measures import second_moment
-from solvable.spectra.thresholds import perfect_recovery_threshold
+from solvable.spectra.thresholds import (
+    bayes_perfect_recovery_threshold,
+    flow_recovery_threshold,
+    perfect_recovery_threshold,
+)
 
 TOLERANCE = 1e-2
 """Relative error of the saddle point in previews."""
@@ -35,12 +42,15 @@ TOLERANCE = 1e-2
 
 def predict(parameters: QuadraticParameters) -> Metrics:
     """Predicted metrics at a parameter set: measured metrics, and quantities of the theory alone."""
-    return _metrics(parameters, state_of(parameters))
+    metrics = _metrics(parameters, state_of(parameters))
+    law = parameters.target == "power-law" and parameters.noise > 0
+    return {**metrics, "local_exponent": local_exponent(parameters) if law else None}
 
 
 def curve(parameters: QuadraticParameters, ratios: np.ndarray) -> list[Metrics]:
     """Predictions along a curve of sample ratios; each solution starts the next search."""
-    states = curve_from(measure_of(parameters), ratios, parameters.noise, parameters.regularisation)
+    penalties = penalties_of(parameters, ratios)
+    states = curve_from(measure_of(parameters), ratios, parameters.noise, penalties)
     return _rows(parameters, ratios, states, orders=True)
 
 
@@ -50,7 +60,7 @@ def preview(parameters: QuadraticParameters, ratios: np.ndarray) -> list[Metrics
         measure_of(parameters),
         ratios,
         parameters.noise,
-        parameters.regularisation,
+        penalties_of(parameters, ratios),
         tolerance=TOLERANCE,
     )
     return _rows(parameters, ratios, states, orders=False)
@@ -117,6 +127,8 @@ def _metrics(
         "effective_noise": noise,
         "threshold": threshold,
         "bulk_edge": max(2 * noise - threshold, 0.0),
+        "penalty": state.regularisation,
+        "cut_over_noise": threshold / noise,
         **_phases(parameters, state),
         "outliers": outliers,
         "degrees_of_freedom": state.degrees_of_freedom,
@@ -145,22 +157,25 @@ def scaling_phase(parameters: QuadraticParameters) -> PhasePoint | None:
         dimension=parameters.dimension,
         exponent=parameters.exponent,
         effective_samples=parameters.n_samples / parameters.dimension,
-        regularisation=parameters.regularisation,
+        regularisation=penalty_of(parameters),
         label_noise=parameters.noise,
     )
 
 
 def _phases(parameters: QuadraticParameters, state: QuadraticState) -> Metrics:
     """Phase of the spectrum; for a power law also the scaling phase and the parts of the error."""
-    spectral = phase_of_spectrum(state, parameters.dimension)
+    decision = decision_at(state, parameters.dimension)
+    spectral, margin = decision.phase.value, decision.margin
     scaling = scaling_phase(parameters)
     if scaling is None:
-        return {"spectral_phase": spectral}
+        return {"spectral_phase": spectral, "spectral_margin": min(margin, 10.0)}
     parts, law = decompose_error(state), float(scaling.matrix_error)
     # Between two phases neither law is accurate, so that a law is shown only within 30 % of the error.
     holds = state.matrix_error / 1.3 <= law <= 1.3 * state.matrix_error
     return {
         "spectral_phase": spectral,
+        "spectral_margin": min(margin, 10.0),
+        "phase_exponent": scaling.exponents[0],
         "scaling_phase": scaling.phase.value,
         "scaling_law_matrix_error": law if holds else None,
         "overfitting_error": parts.overfitting,
@@ -221,6 +236,9 @@ def _limits(parameters: QuadraticParameters, state: QuadraticState, tolerance: f
     return {
         **interpolation_of(parameters, tolerance),
         "perfect_recovery_ratio": perfect_recovery_threshold(rank),
+        "bayes_recovery_ratio": bayes_perfect_recovery_threshold(rank),
+        "flow_recovery_ratio": flow_recovery_threshold(rank, max(rank, parameters.network_ratio)),
         "bayes_matrix_error": best,
+        "bayes_estimate_error": best,
         "bayes_test_error": 2 * best + parameters.noise,
     }

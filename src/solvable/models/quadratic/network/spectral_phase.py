@@ -190,18 +190,39 @@ def _apart(values: np.ndarray, size: int) -> bool:
     return bool(beyond >= np.count_nonzero(values > 1) / (2 * size))
 
 
-def phase_of_spectrum(state: QuadraticState, dimension: int) -> str:
+def decision_at(state: QuadraticState, dimension: int) -> SpectralDecision:
     """Spectral phase of a solution at a finite dimension."""
     measure = state.law.target
     mass = np.cumsum(measure.node_weights[::-1])
     places = np.searchsorted(mass, (np.arange(dimension) + 0.5) / dimension)
     strengths = measure.node_weights.size - 1 - np.minimum(places, mass.size - 1)
-    decision = spectral_phase(
+    return spectral_phase(
         effective_noise=state.effective_noise,
         threshold=state.threshold,
         strengths=np.maximum(measure.nodes[strengths], 0.0),
     )
-    return decision.phase.value
+
+
+def measured_phase(
+    eigenvalues: np.ndarray, *, effective_noise: float, threshold: float, shape: float
+) -> SpectralPhase:
+    """Spectral phase of learned spectra, shape (replicates, d), at the estimated noise and threshold.
+
+    `shape` is d/n for samples and 0 for Gaussian matrices.
+    """
+    replicates, size = eigenvalues.shape
+    # Learned eigenvalues are those of the noisy matrix minus b, whose mean at each rank scatters less.
+    ranked = np.sort(eigenvalues, axis=1)[:, ::-1]
+    learned = ranked.mean(axis=0)[(ranked > 0).mean(axis=0) > 0.5] + threshold
+    places = learned / effective_noise
+    # The noise of n samples has the fourth free cumulant 3 d/n, which moves its edge from 2 to 2 + 3 d/n.
+    # The Tracy-Widom law has mean -1.21 and standard deviation 1.27: two standard errors for the mean.
+    largest = (-1.21 + 2 * 1.27 / replicates**0.5) * size ** (-2 / 3)
+    outside = places[places > 2 + max(3 * shape + largest, 0.0)]
+    strengths = np.zeros(size)
+    # nu = s + delta² / s, solved for s / delta  (quadratic 12)
+    strengths[: outside.size] = (outside + np.sqrt(outside**2 - 4)) / 2
+    return _decide(strengths, threshold / effective_noise, size).phase
 
 
 def outlier_edge(noise: float, threshold: float, dimension: int) -> float:

@@ -62,6 +62,72 @@ PRESETS = {
         },
         replicates=8,
     ),
+    "phases": Preset(
+        "Two power laws over samples and penalty at d = 30, phase by phase; two minutes.",
+        {
+            "target": ("power-law",),
+            "dimension": (30,),
+            "exponent": (0.75, 1.5),
+            "regularisation": (0.02, 1.0, 8.0, 40.0),
+            "sample_ratio": (0.4, 1.0, 2.0, 4.0, 8.0, 16.0, 40.0, 60.0, 90.0),
+        },
+        replicates=4,
+    ),
+    "dimensions": Preset(
+        "Penalties 1/d, 1 and sqrt(d) at three dimensions; three minutes.",
+        {
+            "target": ("power-law",),
+            "dimension": (30, 60, 100),
+            "exponent": (1.5,),
+            "regularisation": (1.0,),
+            "regularisation_unit": ("1/d", "one", "sqrt(d)"),
+            "sample_ratio": (0.15, 0.18, 0.21, 0.5, 1.0, 2.0, 4.0),
+        },
+        replicates=4,
+    ),
+    "best": Preset(
+        "Power laws at the best penalty, and at a third and three times of it; a minute.",
+        {
+            "target": ("power-law",),
+            "dimension": (60,),
+            "exponent": (1.0, 1.5),
+            "regularisation": (0.3, 1.0, 3.0),
+            "regularisation_unit": ("best",),
+            "sample_ratio": (0.4, 0.8, 1.6, 3.2, 6.4),
+        },
+        replicates=6,
+    ),
+    "spectra": Preset(
+        "Six kinds of learned spectra, from noise to collapse; half a minute.",
+        {
+            "target": ("power-law",),
+            "dimension": (60,),
+            "noise": (0.5, 3.0, 400.0),
+            "regularisation": (0.3, 6.0),
+            "sample_ratio": (0.4, 1.5, 4.0),
+        },
+        replicates=8,
+    ),
+    "peak": Preset(
+        "Height of the interpolation peak at five penalties; half a minute.",
+        {
+            "dimension": (60,),
+            "sample_ratio": (0.2758,),
+            "regularisation": (0.02, 0.05, 0.1, 0.2, 0.4),
+        },
+        replicates=12,
+    ),
+    "thresholds": Preset(
+        "Recovery without label noise for four widths of the target; a minute.",
+        {
+            "dimension": (40,),
+            "noise": (0.0,),
+            "regularisation": (1e-3,),
+            "width_ratio": (0.1, 0.2, 0.35, 0.5),
+            "sample_ratio": (0.11, 0.14, 0.17, 0.2, 0.23, 0.27, 0.31, 0.35, 0.39, 0.43, 0.48),
+        },
+        replicates=3,
+    ),
     "paper": Preset(
         "The setting of arXiv:2505.17958 at d = 100 and 160; ten minutes.",
         {

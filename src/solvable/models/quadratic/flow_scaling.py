@@ -1,0 +1,119 @@
+"""Scaling laws of the population flow and of online descent, as claims across points."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from solvable.frame.estimates import Estimate, Slope, grouped_but
+from solvable.frame.points import Point
+from solvable.spectra.roots import bracketed_root
+
+
+def front(setting: Any) -> float:
+    """Rank k, a real number, of the feature that is half learned at the time of the setting."""
+    # t = log(lambda_k / g_0) / (2 lambda_k) with lambda_k = k^-a and g_0 = sigma²  (quadratic 35):
+    # l = 2 t lambda_k solves l - log l = -log(2 t g_0).
+    start = -np.log(2 * setting.time * setting.initial_scale**2)
+    if start <= 1:
+        return float("nan")
+    exponent = bracketed_root(lambda place: place - np.log(place) - start, 1.0, 2 * start + 10)
+    return float((2 * setting.time / exponent) ** (1 / setting.exponent))
+
+
+def in_time(point: Point) -> bool:
+    """Return True if several features are learned, and many are left to a wide enough network."""
+    setting = point.setting
+    few = min(setting.features, setting.dimension) / 8
+    small = setting.initial_scale <= 0.01 and setting.exponent > 0.5
+    return bool(small and 2 <= front(setting) <= min(few, setting.width / 3))
+
+
+def at_floor(point: Point) -> bool:
+    """Return True if a narrow network has learned as many features as it has units."""
+    setting = point.setting
+    few = 3 <= setting.width <= min(setting.features, setting.dimension) / 8
+    # Twice the time at which the last of these features is half learned.
+    last = front(setting) >= 2 ** (1 / setting.exponent) * setting.width
+    return bool(few and last and setting.initial_scale <= 0.01)
+
+
+def delay(point: Point) -> float:
+    """Learned share of features 2 and 3 in online descent, over that of the flow from the same starts."""
+    online, flow = point.values("online_captured"), point.values("closed_form")
+    if online.shape != flow.shape or online.shape[1] < 3:
+        return float("nan")
+    return float(online[:, 1:3].mean() / flow[:, 1:3].mean())
+
+
+def batch_needed(points: Sequence[Point]) -> float:
+    """Samples in each step at which online descent has 3/4 of the shares of the flow."""
+    rows = sorted(points, key=lambda point: point.setting.batch)
+    shares = np.array([delay(point) for point in rows])
+    logs = np.log([point.setting.batch for point in rows])
+    for k in range(1, len(rows)):
+        if shares[k - 1] < 0.75 <= shares[k]:
+            part = (0.75 - shares[k - 1]) / (shares[k] - shares[k - 1])
+            return float(np.exp(logs[k - 1] + part * (logs[k] - logs[k - 1])))
+    return float("nan")
+
+
+def power_of_dimension(points: Sequence[Point]) -> tuple[float, float] | None:
+    """Slope of the logarithm of the samples that online descent needs, against log d; expected 1."""
+    groups = grouped_but(points, ("batch",))
+    needed = [(group[0].setting.dimension, batch_needed(group)) for group in groups]
+    table = np.log(np.array(needed, dtype=float).reshape(-1, 2))
+    table = table[np.isfinite(table).all(axis=1)]
+    if len(table) < 3 or np.ptp(table[:, 0]) < np.log(3.9):
+        return None
+    return float(np.polyfit(table[:, 0], table[:, 1], 1)[0]), 1.0
+
+
+SCALING_CLAIMS = (
+    Slope(
+        "time-exponent",
+        "The risk falls with time as k^(1 - 2a), where k ~ (t / log t)^(1/a) features are learned.",
+        "derivations/quadratic (35), (36)",
+        metric="risk",
+        expected=lambda point: front(point.setting) ** (1 - 2 * point.setting.exponent),
+        along="time",
+        where=in_time,
+        span=3.9,
+        within=0.15,
+        because="The sum over few unlearned features is not yet an integral.",
+        power=0.25,
+        missing="no curve has three times, a factor of 4 apart, with 2 to an eighth of the features "
+        "learned; run with --preset scaling",
+    ),
+    Slope(
+        "width-exponent",
+        "At late times the risk falls with the width r as r^(1 - 2a).",
+        "derivations/quadratic (36)",
+        metric="risk",
+        expected=lambda point: point.setting.width ** (1 - 2 * point.setting.exponent),
+        along="width",
+        where=at_floor,
+        span=3.0,
+        within=0.2,
+        because="The sum over the features beyond r is (r + 1/2)^(1 - 2a) to leading order.",
+        power=0.25,
+        missing="no three widths, a factor of 3 apart and below an eighth of the features, have reached "
+        "their floor; run with --preset scaling",
+    ),
+    Estimate(
+        "samples-and-dimension",
+        "The number of samples that online descent needs to follow the flow is proportional to d.",
+        "derivations/quadratic (37)",
+        estimate=power_of_dimension,
+        apart=("batch", "dimension"),
+        fewest=9,
+        where=lambda point: point.setting.batch > 0,
+        within=0.25,
+        because="The start of each feature scatters, and steps have a finite length.",
+        power=0.5,
+        missing="no three dimensions, a factor of 4 apart, were run with several batches; run with "
+        "--preset samples",
+    ),
+)
