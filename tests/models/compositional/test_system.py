@@ -12,7 +12,7 @@ from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter
 from solvable.models.compositional.claims import crossing
 from solvable.models.compositional.parameters import CompositionalParameters
-from solvable.models.compositional.second_step import fresh_rows
+from solvable.models.compositional.later_steps import fresh_rows
 from solvable.models.compositional.system import system
 from solvable.models.compositional.upper_layers import (
     draw_target,
