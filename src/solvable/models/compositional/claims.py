@@ -101,9 +101,11 @@ def predicted_lead(point: Point) -> float:
     return two - three_layers
 
 
-def revealed(point: Point) -> np.ndarray:
+def revealed(point: Point) -> np.ndarray | None:
     """Overlaps of the second representation after the second step minus those after the first."""
     first = point.values("first_step_inner_overlap")
+    if first.ndim == 1:  # three layers
+        return None
     return np.asarray(point.values("inner_squared_overlap")[:, : first.shape[1]] - first)
 
 

@@ -58,9 +58,9 @@ def inner_layer(
     if correction not in ("none", "wick"):
         raise InvalidParameter(unknown_choice("correction", correction, ("none", "wick")))
     p, m = features.shape[1], len(weights)
-    # The code repeats the learner's steps: inputs of degree 2^(depth - 1) in F are divided by this power of
-    # |F|, the correction is used for widths of at least 20, directions are ranked by the distance beyond
-    # the edges, and they are applied to the original features.
+    # The code repeats the learner's steps: inputs of degree 2^(depth - 1) in F are divided by this power
+    # of |F|, the correction is used for widths of at least 20, directions are ranked by their distance
+    # beyond the edges, and they are applied to the original features.
     shared = (norms[:m] / norms[:m].mean()) ** 2.0 ** (depth - 2)
     equal = _standardised(features[:m] / shared[:, None])
     settings = LayerSettings(

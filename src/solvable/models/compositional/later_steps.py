@@ -78,7 +78,7 @@ def later_steps(
 
 
 def _sets(parameters: CompositionalParameters) -> int:
-    """Number of sets of rows for each first layer: one per later step, one for the last layer, two more."""
+    """Number of sets of rows for each first layer: one per later step and last layer, and two more."""
     return len(parameters.widths) + 2
 
 
@@ -140,9 +140,7 @@ def _steps(
         )
         yield LaterSteps(
             first_overlap=np.sum((truth.T @ own) ** 2, axis=1),
-            squared_overlap=later_overlaps(
-                target.hidden_layers, steps, own.T @ truth @ rotation.T
-            ),
+            squared_overlap=later_overlaps(target.hidden_layers, steps, own.T @ truth @ rotation.T),
             last_layer=np.linalg.eigvalsh(fit.matrix)[::-1],
             normalised_mse=np.array(fit.normalised_mse),
         )

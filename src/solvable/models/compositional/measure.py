@@ -12,9 +12,9 @@ from solvable.models.compositional.latent_layers import (
     later_overlaps,
     transported,
 )
+from solvable.models.compositional.later_steps import fresh_rows
 from solvable.models.compositional.neural_lofi import neural_lofi
 from solvable.models.compositional.parameters import CompositionalParameters
-from solvable.models.compositional.later_steps import fresh_rows
 from solvable.models.compositional.target import CompositionalTarget
 from solvable.models.compositional.two_layers import rivals
 from solvable.models.compositional.upper_layers import (

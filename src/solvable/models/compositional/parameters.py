@@ -68,13 +68,15 @@ class CompositionalParameters(Parameters):
                     "a ReLU without its linear part starts at degree 2 and has no degree 3"
                 )
             available = min(available, self.width)
-        for width in self.widths:
+        for layer, width in enumerate(self.widths, start=1):
             if not 1 <= width <= available:
                 raise ValueError(
                     f"{name} is {width}, more than the {available} coordinates of the layer below; "
                     f"allowed: 1 to {available}"
                 )
-            available, name = comb(width + 1, 2), "inner_features"
+            last = layer + 1 == len(self.widths)
+            name = "inner_features" if last else "a width between features and inner_features"
+            available = comb(width + 1, 2)
         return self
 
     def _check_network(self) -> None:

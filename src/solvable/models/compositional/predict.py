@@ -9,8 +9,8 @@ import numpy as np
 from solvable.frame.points import NO_PREDICTION, Metrics, listed
 from solvable.models.compositional.first_layer import Model, model_of
 from solvable.models.compositional.latent_layers import form_overlap, transported
-from solvable.models.compositional.parameters import CompositionalParameters
 from solvable.models.compositional.later_steps import LARGEST, LaterSteps, fresh_rows, later_steps
+from solvable.models.compositional.parameters import CompositionalParameters
 from solvable.models.compositional.theory import recovery_exponent
 from solvable.models.compositional.two_layers import predicted_two_layer_error
 from solvable.models.compositional.upper_layers import rotated_basis, rotated_hidden
@@ -157,8 +157,8 @@ def _later_layers(parameters: CompositionalParameters, steps: LaterSteps | None)
     return {
         "inner_squared_overlap": steps.squared_overlap.tolist(),
         "last_layer_eigenvalues": steps.last_layer.tolist(),
-        # With five layers or more the label has degree 8q or more, and rare rows of large index decide the
-        # error of the fitted readout.
+        # With five layers or more the label has degree 8q or more, and rare rows of large index decide
+        # the error of the fitted readout.
         "normalised_mse": float(steps.normalised_mse) if parameters.layers == 4 else None,
     }
 

@@ -49,7 +49,7 @@ def crossing_samples(law: SpikeLaw) -> float:
 
 
 def recovery_exponent(*, degree: int, exponents: Sequence[float]) -> float:
-    """Exponent alpha of the sample size n ~ d^alpha that recovers the first of widths p_l ~ d^epsilon_l."""
+    """Exponent alpha of n ~ d^alpha samples that recover the first of widths p_l ~ d^epsilon_l."""
     # The spike heights are the eigenvalues of E[y (h h^T - I)]. With three layers this matrix is
     # sqrt(2) B / |B|_F, with eigenvalues of order p^(-1/2), so n ~ D p   (compositional 5;
     # arXiv:2602.10867). Each further layer replaces the matrix M of the representation above by
