@@ -138,7 +138,7 @@ CEILING = "inner_overlap_ceiling"
 LAYERS = Panel(
     "layers",
     "Layer by layer",
-    "mean squared overlap",
+    "squared overlap",
     [
         Trace("subspace_overlap", "first representation"),
         Trace("inner_squared_overlap", names=later_names, colour=1),
