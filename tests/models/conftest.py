@@ -26,7 +26,9 @@ def check_recovery() -> Callable[..., None]:
             assert prediction["normalised_mse"] is None
         else:
             assert np.isfinite(prediction["squared_overlap"]).all()
-            if getattr(parameters, "layers", 3) > 4:  # the error of such deep targets is not predicted
+            if (
+                getattr(parameters, "layers", 3) > 4
+            ):  # the error of such deep targets is not predicted
                 assert prediction["normalised_mse"] is None
             else:
                 assert prediction["normalised_mse"] > 0
