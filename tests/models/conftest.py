@@ -26,6 +26,11 @@ def check_recovery() -> Callable[..., None]:
             assert prediction["normalised_mse"] is None
         else:
             assert np.isfinite(prediction["squared_overlap"]).all()
-            assert prediction["normalised_mse"] > 0
+            if (
+                getattr(parameters, "layers", 3) > 4
+            ):  # the error of such deep targets is not predicted
+                assert prediction["normalised_mse"] is None
+            else:
+                assert prediction["normalised_mse"] > 0
 
     return check

@@ -5,7 +5,7 @@ import pytest
 
 from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter
-from solvable.models.compositional.latent_layers import inner_layer, transported
+from solvable.models.compositional.latent_layers import inner_layer, later_overlaps, transported
 from solvable.models.compositional.target import CompositionalTarget
 from solvable.models.compositional.upper_layers import rotate_layer
 from solvable.moment_spectrum.latent_draws import LatentDraws, fit_last_layer
@@ -56,12 +56,12 @@ def test_the_second_step_finds_a_wide_form_and_no_more_than_its_ceiling():
             features=features,
             norms=np.ones(len(y)),
             weights=np.tanh(y),
-            layers=layers,
-            alignment=alignment,
+            width=1,
         )
+        overlap_found = later_overlaps([layers], [found.directions], alignment)[0]
         ceiling = float(np.sum(transported(layers, alignment) ** 2))
         assert ceiling == pytest.approx(overlap**2)
-        assert 0.9 * ceiling < found.squared_overlap[0] <= ceiling + 1e-12
+        assert 0.9 * ceiling < overlap_found <= ceiling + 1e-12
         # The correlation of learned and true feature on the draws is the overlap.
         assert found.features.shape == (len(y), 1)
         assert found.features.var() == pytest.approx(1, abs=0.1)
@@ -74,10 +74,29 @@ def test_a_blind_first_layer_leaves_nothing_to_the_second():
         features=features,
         norms=np.ones(len(y)),
         weights=y,
-        layers=layers,
-        alignment=np.zeros((2, 2)),
+        width=1,
     )
-    assert found.squared_overlap == pytest.approx(0)
+    assert later_overlaps([layers], [found.directions], np.zeros((2, 2))) == pytest.approx(0)
+
+
+def test_true_directions_overlap_completely_at_every_depth():
+    """The true forms of three later layers, in rotated bases, and one wrong form in the second."""
+    target = CompositionalTarget(dimension=12, features=(4, 3, 2, 1), seed=2)
+    stream = random_stream("chain")
+    rotations = [np.linalg.qr(stream.standard_normal((p, p)))[0] for p in (4, 3, 2)]
+    directions = [
+        transported(forms, rotation) @ np.asarray(following)
+        for forms, rotation, following in zip(
+            target.hidden_layers, rotations, [rotations[1].T, rotations[2].T, [[1.0]]], strict=True
+        )
+    ]
+    found = later_overlaps(target.hidden_layers, directions, rotations[0])
+    np.testing.assert_allclose(found, 1, atol=1e-12)
+    # A feature that is lost in the second representation lowers the overlaps above it.
+    directions[0] = directions[0] @ np.diag([1.0, 1.0, 0.0])
+    lost = later_overlaps(target.hidden_layers, directions, rotations[0])
+    assert lost[:3].sum() == pytest.approx(2)
+    assert (lost[3:] < 1 - 1e-3).all()
 
 
 def test_an_unknown_correction_is_refused():
@@ -86,8 +105,7 @@ def test_an_unknown_correction_is_refused():
             features=np.ones((4, 1)),
             norms=np.ones(4),
             weights=np.ones(4),
-            layers=np.ones((1, 1, 1)),
-            alignment=np.eye(1),
+            width=1,
             correction="wik",
         )
 

@@ -11,8 +11,8 @@ from pydantic import ValidationError
 from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter
 from solvable.models.compositional.claims import crossing
+from solvable.models.compositional.later_steps import fresh_rows
 from solvable.models.compositional.parameters import CompositionalParameters
-from solvable.models.compositional.second_step import fresh_rows
 from solvable.models.compositional.system import system
 from solvable.models.compositional.upper_layers import (
     draw_target,
@@ -24,6 +24,7 @@ from solvable.systems.base import Point
 
 SMALL = {"dimension": 14, "features": 2, "samples": 4000, "test_samples": 1000, "teacher": 6}
 FOUR = {**SMALL, "layers": 4, "features": 3, "inner_features": 2}
+FIVE = {**SMALL, "layers": 5, "features": 4, "readout": "tanh"}
 
 MEASURED = {
     "squared_overlap",
@@ -45,7 +46,7 @@ def record_of(setting, seed=0):
     return system.measure(CompositionalParameters(**setting), random_stream("one", seed))
 
 
-@pytest.fixture(scope="module", params=[SMALL, FOUR], ids=["three", "four"])
+@pytest.fixture(scope="module", params=[SMALL, FOUR, FIVE], ids=["three", "four", "five"])
 def setting(request):
     return request.param
 
@@ -60,7 +61,8 @@ def record(setting):
     [
         ({"features": 1000, "dimension": 5}, "features is 1000.*allowed: 1 to 15"),
         ({"layers": 4, "features": 2, "inner_features": 4}, "inner_features is 4.*1 to 3"),
-        ({"layers": 5}, "less than or equal to 4"),
+        ({"layers": 9}, "less than or equal to 8"),
+        ({"layers": 5, "features": 2, "inner_features": 7}, "a width between.* is 4.*1 to 3"),
         ({"first_layer": "random-features", "degree": 3}, "no degree 3"),
         ({"first_layer": "random-features", "width": 4}, "allowed: 1 to 4"),
         ({"decay": float("inf")}, "finite"),
@@ -85,6 +87,10 @@ def test_widths_follow_the_exponent_unless_they_are_given():
     assert CompositionalParameters(dimension=40, features=9, epsilon=0.4).widths == (9,)
     assert CompositionalParameters(layers=4, inner_features=2).widths == (6, 2)
     assert CompositionalParameters(layers=4, degree=3).label_degree == 12
+    # The exponents of the widths fall linearly to the last one.
+    assert CompositionalParameters(layers=5, features=9, inner_features=1).widths == (9, 3, 1)
+    assert CompositionalParameters(layers=6, features=8, inner_features=1).widths == (8, 4, 2, 1)
+    assert CompositionalParameters(layers=6, degree=1).label_degree == 16
 
 
 def test_a_prediction_depends_on_nothing_but_the_parameters(setting):
@@ -114,7 +120,8 @@ def test_the_teacher_is_the_target_that_was_measured(setting):
     target = draw_target(parameters, random_stream("one", 0))
     np.testing.assert_array_equal(teacher["directions"], target.directions)
     np.testing.assert_array_equal(teacher["matrix"], target.matrix)
-    assert ("layer_2" in teacher) == (parameters.layers == 4)
+    assert ("layer_2" in teacher) == (parameters.layers > 3)
+    assert ("layer_3" in teacher) == (parameters.layers > 4)
 
 
 @pytest.mark.parametrize("first_layer", ["orthonormal", "random", "random-features"])
@@ -138,7 +145,7 @@ def test_the_first_step_gets_the_samples_that_were_asked_for(monkeypatch):
         return original(part, *rest, **named)
 
     monkeypatch.setattr(layerwise, "fit_spectral_layer", spy)
-    for values in (SMALL, FOUR, FOUR | {"samples": 500}):
+    for values in (SMALL, FOUR, FOUR | {"samples": 500}, FIVE, FIVE | {"samples": 301}):
         seen.clear()
         record_of(values)
         assert seen[0] == values["samples"]
@@ -165,6 +172,8 @@ def test_the_first_step_gets_the_samples_that_were_asked_for(monkeypatch):
         {"samples": 60},
         FOUR | {"samples": 60},
         FOUR | {"readout": "tanh", "inner_features": 1},
+        FIVE | {"degree": 1, "dimension": 20},
+        FIVE | {"layers": 8, "samples": 600},
     ],
     ids=str,
 )
@@ -267,14 +276,15 @@ def test_a_random_feature_layer_is_recovered_in_its_degree_two():
 def doctored(samples=16_400, replicates=3, dimension=40, changed=None, predicted=None, **setting):
     """Point whose measurement equals its prediction except for the given changes."""
     layers = setting.get("layers", 3)
+    later = {3: None, 4: [1.0], 5: [1.0, 0.8]}[layers]
     crossed = 12_000.0 * (dimension / 40) ** 2.4
     overlap = float(np.clip(0.5 + 0.25 * np.log(samples / crossed), 0, 1))
     prediction = {
         "squared_overlap": [min(overlap + 0.2, 1.0), max(overlap - 0.2, 0.0)],
         "subspace_overlap": overlap,
-        "inner_squared_overlap": [0.8 * overlap**2] if layers == 4 else None,
-        "inner_overlap_ceiling": [overlap**2 + 0.05] if layers == 4 else None,
-        "first_step_inner_overlap": [0.05] if layers == 4 else None,
+        "inner_squared_overlap": later and [0.8 * overlap**2 * share for share in later],
+        "inner_overlap_ceiling": later and [overlap**2 + 0.05],
+        "first_step_inner_overlap": later and [0.05],
         "random_features_normalised_mse": 0.93,
         "two_layer_normalised_mse": 0.95,
         "hermite_subspace_overlap": overlap,
@@ -404,6 +414,11 @@ CASES = {
         [doctored(layers=4, changed={"inner_squared_overlap": [0.95]})],
         [doctored()],
     ),
+    "later-representations": (
+        [doctored(layers=5, samples=32_800)],
+        [doctored(layers=5, samples=32_800, changed={"inner_squared_overlap": [0.3, 0.9]})],
+        [doctored(layers=4)],
+    ),
     "error-of-four-layers": (
         [doctored(layers=4)],
         [doctored(layers=4, changed={"normalised_mse": 0.6})],
@@ -516,7 +531,8 @@ def test_figures_of_four_layers_show_both_representations(coarse):
     assert "last-layer" not in figures
     assert "scaling" not in figures
     labels = [one.label for one in figures["layers"].series]
-    assert "second representation" in labels
+    assert "feature 1 of representation 2" in labels
+    assert "feature 2 of representation 2" in labels
     assert "upper bound for the second" in labels
 
 

@@ -172,8 +172,26 @@ def test_features_inside_the_population_bulk_have_no_crossing():
 
 
 def test_exponents():
-    assert recovery_exponent(degree=3, epsilon=0.25) == pytest.approx(3.25)
-    assert recovery_exponent(degree=2, epsilon=0.25, layers=4) == pytest.approx(2.5)
+    assert recovery_exponent(degree=3, exponents=[0.25]) == pytest.approx(3.25)
+    assert recovery_exponent(degree=2, exponents=[0.25, 0.1]) == pytest.approx(2.5)
+    assert recovery_exponent(degree=1, exponents=[0.5, 0.25, 0.1]) == pytest.approx(2.25)
+
+
+def test_each_further_layer_weakens_the_spikes():
+    """With three representations of width p, n is of order D p² p (compositional 10)."""
+    widths, norms = np.array([12, 24, 48]), []
+    for p in widths.tolist():
+        for seed in range(12):
+            target = CompositionalTarget(dimension=20, features=(p, p, p), seed=seed)
+            matrix = target.matrix / np.linalg.norm(target.matrix)
+            for forms in reversed(target.hidden_layers):
+                # Wick: the matrix M of the representation above becomes sum_jl M_jl N_j N_l
+                matrix = np.einsum("jl,jab,lbc->ac", matrix, forms, forms, optimize=True)
+            norms.append(np.linalg.norm(matrix, 2))
+    heights = np.log(norms).reshape(3, 12).mean(axis=1)
+    slope = np.polyfit(np.log(widths), heights, 1)[0]
+    # Slopes of single targets scatter by 0.4: twice the error of twice the mean of twelve.
+    assert -2 * slope == pytest.approx(recovery_exponent(degree=0, exponents=[1, 1, 1]), abs=0.45)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.2, 1.0])

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from solvable.frame.curves import Axis, Curve, predict_each
 from solvable.frame.panels import Panel, PanelFunction, grouped
 from solvable.frame.traces import Trace
-from solvable.models.compositional.claims import crossing
+from solvable.models.compositional.claims import crossing, later_names
 from solvable.models.compositional.parameters import AXIS
 from solvable.models.compositional.predict import predict_first_layer
 from solvable.plots.figure import Figure
@@ -126,16 +127,24 @@ LAST_LAYER = Panel(
     when=lambda curve: curve.setting.layers == 3 and curve.setting.learner == "spectral",
 )
 
+
+def after_later(setting: Any) -> int:
+    """First colour that the features of the later representations do not have."""
+    return 1 + sum(setting.widths[1:])
+
+
 CEILING = "inner_overlap_ceiling"
 
 LAYERS = Panel(
     "layers",
     "Layer by layer",
-    "mean squared overlap",
+    "squared overlap",
     [
         Trace("subspace_overlap", "first representation"),
-        Trace("inner_squared_overlap", "second representation", mean=True),
-        Trace("first_step_inner_overlap", "second, from the first step", mean=True),
+        Trace("inner_squared_overlap", names=later_names, colour=1),
+        Trace(
+            "first_step_inner_overlap", "second, from the first step", mean=True, colour=after_later
+        ),
         Trace(
             CEILING, "upper bound for the second", measured=False, dashed=True, mean=True, colour=1
         ),
@@ -143,7 +152,7 @@ LAYERS = Panel(
     "Dashed: largest overlap of the second representation that the learned first representation allows. "
     "At these widths, terms of order 1/width in the population matrix of the second step reduce the "
     "overlap. The solid line includes these terms.",
-    when=lambda curve: curve.setting.layers == 4,
+    when=lambda curve: curve.setting.layers > 3,
     y_range=(-0.02, 1.02),
 )
 

@@ -161,7 +161,7 @@ def _law(
         seconds=0.02 if rough else 1.0,
     )
     # Without orthonormal directions the target has no diagonal form in orthonormal features.
-    if rough or parameters.layers == 4 or parameters.first_layer != "orthonormal":
+    if rough or parameters.layers > 3 or parameters.first_layer != "orthonormal":
         return law
     drawn = drawn_background(law, diagonal_forms(parameters, 8), parameters.label_map)
     return replace(law, background=drawn)

@@ -1,11 +1,12 @@
 """Later layers of a compositional target, computed on draws of the latent features.
 
-The learned representation has only p values per sample, so the second step is computed on draws of
-these values and needs no draws of the d inputs.
+A learned representation has only p values per sample, so later steps are computed on draws of these
+values.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,12 +20,10 @@ from solvable.operators import HermiteFeatures
 
 @dataclass(frozen=True)
 class InnerLayer:
-    """Overlaps and features of the second spectral step on a learned representation."""
+    """Directions and features of a spectral step on a learned representation with r features."""
 
-    squared_overlap: (
-        np.ndarray
-    )  # overlap of each true feature with the span of learned features, (k,)
-    features: np.ndarray  # learned features of the second representation, shape (m, k)
+    directions: np.ndarray  # learned directions, (r (r + 1) / 2, k)
+    features: np.ndarray  # learned features of the next representation, shape (m, k)
 
 
 def transported(layers: np.ndarray, alignment: np.ndarray) -> np.ndarray:
@@ -51,20 +50,21 @@ def inner_layer(
     features: np.ndarray,
     norms: np.ndarray,
     weights: np.ndarray,
-    layers: np.ndarray,
-    alignment: np.ndarray,
+    width: int,
+    depth: int = 1,
     correction: str = "wick",
 ) -> InnerLayer:
-    """Second spectral step on draws of a learned representation; the first m draws have `weights`."""
+    """Spectral step on draws of representation `depth`; the first m draws have `weights`."""
     if correction not in ("none", "wick"):
         raise InvalidParameter(unknown_choice("correction", correction, ("none", "wick")))
     p, m = features.shape[1], len(weights)
-    # The code repeats the learner's steps: inputs are divided by the norm |F|, the correction is used for
-    # widths of at least 20, directions are ranked by the distance beyond the edges, and they are applied
-    # to the original features.
-    equal = _standardised(features[:m] / np.sqrt(norms[:m] / norms[:m].mean())[:, None])
+    # The code repeats the learner's steps: inputs of degree 2^(depth - 1) in F are divided by this power
+    # of |F|, the correction is used for widths of at least 20, directions are ranked by their distance
+    # beyond the edges, and they are applied to the original features.
+    shared = (norms[:m] / norms[:m].mean()) ** 2.0 ** (depth - 2)
+    equal = _standardised(features[:m] / shared[:, None])
     settings = LayerSettings(
-        n_directions=layers.shape[0],
+        n_directions=width,
         selection="forced",
         label_map="identity",  # the labels are already mapped
         correction="wick" if correction == "wick" and p >= 20 else "none",
@@ -76,11 +76,25 @@ def inner_layer(
     # contain these terms completely, and also the noise of order sqrt(p² / 2m) from m weights.
     rng = random_stream("compositional-target", "second solver")
     layer = fit_spectral_layer(Part(ArraySource(equal), weights), 2, settings, rng)
-    truth = transported(layers, alignment)
-    # The squared overlap is |hat N^T vec(C N_j C^T)|²   (compositional 12).
-    overlap = np.sum((truth.T @ layer.directions) ** 2, axis=1)
     moved = (features - features[:m].mean(axis=0)) / features[:m].std(axis=0)
-    return InnerLayer(overlap, np.asarray(HermiteFeatures(2, p).project(moved, layer.directions)))
+    following = np.asarray(HermiteFeatures(2, p).project(moved, layer.directions))
+    return InnerLayer(layer.directions, following)
+
+
+def later_overlaps(
+    layers: Sequence[np.ndarray], directions: Sequence[np.ndarray], alignment: np.ndarray
+) -> np.ndarray:
+    """Squared overlap of each feature of the later representations with the directions of its step.
+
+    `alignment` is that of the first representation, (r, p).
+    """
+    overlaps = []
+    for matrices, found in zip(layers, directions, strict=True):
+        # The alignment of the next representation, E[hat w w^T] = hat N^T vec(C N_j C^T), has the squared
+        # overlap of feature j as the squared norm of column j   (compositional 12).
+        alignment = found.T @ transported(matrices, alignment)
+        overlaps.append(np.sum(alignment**2, axis=0))
+    return np.concatenate(overlaps)
 
 
 def _standardised(columns: np.ndarray) -> np.ndarray:

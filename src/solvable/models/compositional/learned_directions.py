@@ -236,7 +236,9 @@ def learned_directions(
 
     D, p = truth.shape
     found = np.empty((draws, D, p))
-    centred = population - np.trace(population) / D * np.eye(D)
+    # The centre is the mean eigenvalue outside the features, as the learner measures it from the bulk.
+    inside = float(np.sum(truth * (population @ truth)))
+    centred = population - (np.trace(population) - inside) / (D - p) * np.eye(D)
     for k in range(draws):
         matrix = centred + noise(k)
         # Directions are ranked by distance from the centre, as the learner ranks directions not clearly

@@ -7,10 +7,14 @@ from typing import Any
 import numpy as np
 
 from solvable.frame.points import Metrics
-from solvable.models.compositional.latent_layers import form_overlap, transported
+from solvable.models.compositional.latent_layers import (
+    form_overlap,
+    later_overlaps,
+    transported,
+)
+from solvable.models.compositional.later_steps import fresh_rows
 from solvable.models.compositional.neural_lofi import neural_lofi
 from solvable.models.compositional.parameters import CompositionalParameters
-from solvable.models.compositional.second_step import fresh_rows
 from solvable.models.compositional.target import CompositionalTarget
 from solvable.models.compositional.two_layers import rivals
 from solvable.models.compositional.upper_layers import (
@@ -102,19 +106,20 @@ def _score_layers(
         "squared_overlap": squared.sum(axis=1).tolist(),
         # subspace overlap q_h = |A^T hat A|_F² / p   (compositional 6; arXiv:2605.14567, Equation A.2)
         "subspace_overlap": float(squared.sum() / target.widths[0]),
-        **_score_inner_layer(target, learner, alignment @ basis.rotation.T),
+        **_score_later_layers(target, learner, alignment @ basis.rotation.T),
         "eigenvalues": eigenvalues.tolist(),
         "detected_features": float(np.sum(outside)),
     }
 
 
-def _score_inner_layer(
+def _score_later_layers(
     target: CompositionalTarget, learner: LayerwiseSpectralRegressor, alignment: np.ndarray
 ) -> Metrics:
-    """Squared overlaps of each true feature of the second representation, after each of both steps."""
+    """Squared overlaps of later features with their own step, and of the second with the first step."""
     if not target.hidden_layers:
         return {"inner_squared_overlap": None, "first_step_inner_overlap": None}
+    directions = [layer.directions for layer in learner.layers_[1:]]
+    own = later_overlaps(target.hidden_layers, directions, alignment)
     truth = transported(target.hidden_layers[0], alignment)
-    shares = np.sum((truth.T @ learner.layers_[1].directions) ** 2, axis=1)
     first = form_overlap(truth, np.diag(learner.eigenvalues_))
-    return {"inner_squared_overlap": shares.tolist(), "first_step_inner_overlap": first.tolist()}
+    return {"inner_squared_overlap": own.tolist(), "first_step_inner_overlap": first.tolist()}

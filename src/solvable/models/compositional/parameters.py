@@ -18,14 +18,14 @@ class CompositionalParameters(Parameters):
     """Number d of input coordinates."""
     degree: int = Field(2, ge=1, le=3)
     """Degree q of the first representation as a polynomial in the input."""
-    layers: int = Field(3, ge=3, le=4)
-    """Number of layers: one or two representations, the last quadratic layer, and the readout."""
+    layers: int = Field(3, ge=3, le=8)
+    """Number of layers: one or more representations, the last quadratic layer, and the readout."""
     features: int = Field(0, ge=0, le=10_000)
     """Width p of the first representation; 0 for the rounded value of d^epsilon."""
     epsilon: float = Field(0.5, ge=0, le=3)
     """Exponent epsilon of the width if features is 0."""
     inner_features: int = Field(1, ge=1, le=1_000)
-    """Width of the second representation, for targets of four layers."""
+    """Width of the last representation, for four or more layers; widths between are powers of d."""
     second_layer: Literal["dense", "diagonal"] = "dense"
     """Last quadratic layer B: dense with Gaussian entries, or diagonal with a power law."""
     decay: float = Field(0.4, ge=0, le=10)
@@ -68,13 +68,15 @@ class CompositionalParameters(Parameters):
                     "a ReLU without its linear part starts at degree 2 and has no degree 3"
                 )
             available = min(available, self.width)
-        for width in self.widths:
+        for layer, width in enumerate(self.widths, start=1):
             if not 1 <= width <= available:
                 raise ValueError(
                     f"{name} is {width}, more than the {available} coordinates of the layer below; "
                     f"allowed: 1 to {available}"
                 )
-            available, name = comb(width + 1, 2), "inner_features"
+            last = layer + 1 == len(self.widths)
+            name = "inner_features" if last else "a width between features and inner_features"
+            available = comb(width + 1, 2)
         return self
 
     def _check_network(self) -> None:
@@ -88,8 +90,11 @@ class CompositionalParameters(Parameters):
     @property
     def widths(self) -> tuple[int, ...]:
         """Width of each representation."""
-        first = self.features or round(self.dimension**self.epsilon)
-        return (first,) if self.layers == 3 else (first, self.inner_features)
+        first, last, steps = self.features, self.inner_features, self.layers - 3
+        first = first or round(self.dimension**self.epsilon)
+        # The exponents epsilon_l of the widths d^epsilon_l fall linearly to the last one.
+        between = [round(first * (last / first) ** (k / steps)) for k in range(1, steps)]
+        return (first, *between, last)[: steps + 1]
 
     @property
     def n_features_total(self) -> int:
@@ -114,7 +119,7 @@ class CompositionalParameters(Parameters):
 
     @property
     def label_degree(self) -> int:
-        """Degree of the index as a polynomial in the input: 2q or 4q."""
+        """Degree of the index as a polynomial in the input: 2q, 4q, and so on."""
         return 2 ** (self.layers - 2) * self.degree
 
     @property

@@ -9,8 +9,8 @@ import numpy as np
 from solvable.frame.points import NO_PREDICTION, Metrics, listed
 from solvable.models.compositional.first_layer import Model, model_of
 from solvable.models.compositional.latent_layers import form_overlap, transported
+from solvable.models.compositional.later_steps import LARGEST, LaterSteps, fresh_rows, later_steps
 from solvable.models.compositional.parameters import CompositionalParameters
-from solvable.models.compositional.second_step import LARGEST, SecondStep, fresh_rows, second_step
 from solvable.models.compositional.theory import recovery_exponent
 from solvable.models.compositional.two_layers import predicted_two_layer_error
 from solvable.models.compositional.upper_layers import rotated_basis, rotated_hidden
@@ -61,15 +61,15 @@ def _metrics(parameters: CompositionalParameters, *, rough: bool = False) -> Met
     if parameters.first_layer == "random-features" and not rough:
         other = parameters.model_copy(update={"first_layer": "orthonormal"})
         hermite = predict_first_layer(other)["subspace_overlap"]
-    four = parameters.layers == 4
-    step: SecondStep | None = None
+    deep = parameters.layers > 3
+    steps: LaterSteps | None = None
     # The directions that replace unrecovered features are predicted by drawing whole matrices.
     many = parameters.n_features_total > LARGEST
-    if four and not rough and not (many and (spikes.squared_overlap < 0.5).any()):
-        # Overlaps are taken from the matrices drawn for the second step, because these matrices include
-        # the label's degree eight, which the spike theory neglects.
-        step = second_step(parameters, model.law, spikes)
-        spikes = replace(spikes, squared_overlap=step.first_overlap)
+    if deep and not rough and not (many and (spikes.squared_overlap < 0.5).any()):
+        # Overlaps are taken from the matrices drawn for the later steps, because these matrices include
+        # the label's degrees from eight on, which the spike theory neglects.
+        steps = later_steps(parameters, model.law, spikes)
+        spikes = replace(spikes, squared_overlap=steps.first_overlap)
     share = model.degree_two_share
     # The label's variance above degree 2 is counted as degree 4, which gives the lowest bound.
     kernel = float(
@@ -81,10 +81,10 @@ def _metrics(parameters: CompositionalParameters, *, rough: bool = False) -> Met
     )
     metrics: Metrics = {
         **_first_layer(parameters, model, spikes),
-        **(_last_layer(parameters, model, spikes) if not four else _second_layer(parameters, step)),
+        **(_later_layers(parameters, steps) if deep else _last_layer(parameters, model, spikes)),
         "hermite_subspace_overlap": hermite,
-        "inner_overlap_ceiling": _ceiling(parameters, spikes.squared_overlap) if four else None,
-        "first_step_inner_overlap": _blind(parameters, spikes) if four else None,
+        "inner_overlap_ceiling": _ceiling(parameters, spikes.squared_overlap) if deep else None,
+        "first_step_inner_overlap": _blind(parameters, spikes) if deep else None,
         "last_layer_eigenvalues_of_target": model.true_last_layer,
         "polynomial_kernel_normalised_mse": kernel,
         "rbf_kernel_normalised_mse": kernel,
@@ -103,15 +103,14 @@ def _metrics(parameters: CompositionalParameters, *, rough: bool = False) -> Met
         ),
         "recovery_exponent": recovery_exponent(
             degree=parameters.degree,
-            epsilon=float(np.log(parameters.widths[0]) / np.log(parameters.dimension)),
-            layers=parameters.layers,
+            exponents=[float(np.log(p) / np.log(parameters.dimension)) for p in parameters.widths],
         ),
     }
     if parameters.learner == "neural-lofi":
         # Its filter keeps more directions, and its readout is fitted to the samples of the filter.
         metrics |= dict.fromkeys(("normalised_mse", "last_layer_eigenvalues", "eigenvalues"))
         return metrics
-    if four and step is None and not rough:
+    if deep and steps is None and not rough:
         metrics[NO_PREDICTION] = (
             f"a feature of the first layer is lost among D = {parameters.n_features_total} directions, "
             "and the direction in its place is predicted by drawing whole matrices. Allowed: D of at "
@@ -124,12 +123,12 @@ def chance(parameters: CompositionalParameters, prediction: Metrics) -> Metrics:
     """Metrics of a learner with random directions and a constant prediction."""
     p = parameters.widths[0]
     share = p / parameters.n_features_total
-    inner = None if parameters.layers == 3 else [0.0] * parameters.widths[-1]
+    deep = parameters.layers > 3
     return {
         "squared_overlap": [share] * p,
         "subspace_overlap": share,
-        "inner_squared_overlap": inner,  # type: ignore[dict-item]
-        "first_step_inner_overlap": inner,  # type: ignore[dict-item]
+        "inner_squared_overlap": [0.0] * sum(parameters.widths[1:]) if deep else None,
+        "first_step_inner_overlap": [0.0] * parameters.widths[1] if deep else None,
         "last_layer_eigenvalues": [0.0] * parameters.widths[-1],
         "normalised_mse": 1.0,
     }
@@ -147,13 +146,20 @@ def _spikes(parameters: CompositionalParameters, law: SpikeLaw) -> SpikePredicti
     return replace(spikes, squared_overlap=overlap, eigenvalues=places)
 
 
-def _second_layer(parameters: CompositionalParameters, step: SecondStep | None) -> Metrics:
-    """Overlaps of the second representation, eigenvalues of the last layer, and the error."""
-    nothing: list[float | None] = [None] * parameters.widths[1]
+def _later_layers(parameters: CompositionalParameters, steps: LaterSteps | None) -> Metrics:
+    """Overlaps of the later representations, eigenvalues of the last layer, and the error."""
+    if steps is None:
+        return {
+            "inner_squared_overlap": [None] * sum(parameters.widths[1:]),
+            "last_layer_eigenvalues": [None] * parameters.widths[-1],
+            "normalised_mse": None,
+        }
     return {
-        "inner_squared_overlap": step.squared_overlap.tolist() if step else nothing,
-        "last_layer_eigenvalues": step.last_layer.tolist() if step else nothing,
-        "normalised_mse": step.normalised_mse if step else None,
+        "inner_squared_overlap": steps.squared_overlap.tolist(),
+        "last_layer_eigenvalues": steps.last_layer.tolist(),
+        # With five layers or more the label has degree 8q or more, and rare rows of large index decide
+        # the error of the fitted readout.
+        "normalised_mse": float(steps.normalised_mse) if parameters.layers == 4 else None,
     }
 
 

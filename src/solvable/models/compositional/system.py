@@ -1,4 +1,4 @@
-"""Compositional targets of three and four layers (arXiv:2602.10867), with finite-size theory."""
+"""Compositional targets of three or more layers (arXiv:2602.10867), with finite-size theory."""
 
 from __future__ import annotations
 
@@ -52,6 +52,19 @@ PRESETS = {
             "samples": tuple(round(13_120 * 2 ** (k / 2)) for k in range(9)),
         },
         replicates=14,
+    ),
+    "five-layers": Preset(
+        "Three representations, of widths 4, 2 and 1, on linear features of 20 inputs; under a minute.",
+        {
+            "dimension": (20,),
+            "degree": (1,),
+            "layers": (5,),
+            "features": (4,),
+            "teacher": (65,),
+            "readout": ("tanh",),
+            "samples": (1_000, 4_000, 16_000, 64_000),
+        },
+        replicates=16,
     ),
     "scaling": Preset(
         "Sample size of recovery against the dimension, d = 16 to 64, epsilon = 1/2; about five minutes.",

@@ -267,10 +267,13 @@ class CompositionalTarget(LatentTarget):
             representation = self.random_features.transform(block) @ columns
         else:
             representation = self.feature_map.project(block, columns)
-        representation = np.asarray(representation, dtype=np.float64)
+        return self.upper_representation(np.asarray(representation, dtype=np.float64), depth)
+
+    def upper_representation(self, first: np.ndarray, depth: int) -> np.ndarray:
+        """Return the representation at a layer, counted from 1, for given first representations."""
         for matrices in self.hidden_layers[: depth - 1]:
-            representation = quadratic_forms(representation, matrices) / np.sqrt(2)
-        return representation
+            first = quadratic_forms(first, matrices) / np.sqrt(2)
+        return first
 
     def _latent_block(self, block: np.ndarray) -> np.ndarray:
         return self._representation(block, len(self.widths))

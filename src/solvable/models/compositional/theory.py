@@ -7,6 +7,7 @@ matrix that the layers above define. For later layers see
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import comb
 
@@ -47,14 +48,14 @@ def crossing_samples(law: SpikeLaw) -> float:
     return float(np.exp(brentq(excess, low, high, xtol=1e-3)))
 
 
-def recovery_exponent(*, degree: int, epsilon: float, layers: int = 3) -> float:
-    """Exponent alpha of the sample size n ~ d^alpha that recovers all p ~ d^epsilon features."""
+def recovery_exponent(*, degree: int, exponents: Sequence[float]) -> float:
+    """Exponent alpha of n ~ d^alpha samples that recover the first of widths p_l ~ d^epsilon_l."""
     # The spike heights are the eigenvalues of E[y (h h^T - I)]. With three layers this matrix is
     # sqrt(2) B / |B|_F, with eigenvalues of order p^(-1/2), so n ~ D p   (compositional 5;
-    # arXiv:2602.10867). With four layers it is (4 / sigma) sum_jl B_jl N_j N_l with N_j N_l = O(1/p),
-    # so n ~ D p² (compositional 9) (compositional 10), provided that the eigenvalues of B do not prefer
-    # a sign.
-    return degree + (layers - 2) * epsilon
+    # arXiv:2602.10867). Each further layer replaces the matrix M of the representation above by
+    # sum_jl M_jl N_j N_l with N_j N_l = O(1/p), so n ~ D p_1² p_2 ... p_(L-1)   (compositional 9)
+    # (compositional 10), provided that the eigenvalues of B do not prefer a sign.
+    return degree + exponents[0] + sum(exponents[:-1])
 
 
 def degree_two_share(second_moment: np.ndarray, *, draws: int, label_variance: float) -> float:

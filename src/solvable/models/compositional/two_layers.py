@@ -10,8 +10,8 @@ import numpy as np
 from solvable.arrays import as_source
 from solvable.fitting.kernel_errors import kernel_errors
 from solvable.frame.points import Metrics
+from solvable.models.compositional.later_steps import fresh_rows
 from solvable.models.compositional.parameters import CompositionalParameters
-from solvable.models.compositional.second_step import fresh_rows
 from solvable.models.sequential.estimator.learner import LayerwiseSpectralRegressor
 from solvable.networks.blocks import network_blocks
 from solvable.networks.lofi import NeuralLoFiRegressor

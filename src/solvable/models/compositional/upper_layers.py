@@ -1,7 +1,7 @@
 """Layers above the first, which replicates share, and the rotated features that they define.
 
 A dense last layer is diagonal in the rotated features u = V^T h (compositional 3). For Gaussian h the
-features u are Gaussian too, so the theory of sequential feature recovery applies. With four layers, V
+features u are Gaussian too, so the theory of sequential feature recovery applies. With more layers, V
 is the eigenbasis of E[T h h^T], where T is the mapped label (compositional 9).
 """
 
@@ -16,7 +16,7 @@ import numpy as np
 from solvable.arrays import random_stream
 from solvable.errors import InvalidData
 from solvable.models.compositional.parameters import CompositionalParameters
-from solvable.models.compositional.target import CompositionalTarget
+from solvable.models.compositional.target import CompositionalTarget, quadratic_forms
 from solvable.operators import apply_label_map
 
 
@@ -125,11 +125,8 @@ def _upper_basis(
         return rotate_layer(target.matrix)
     draws = 400_000
     latent = random_stream("compositional-target", "basis").standard_normal((draws, widths[0]))
-    (hidden,) = target.hidden_layers
-    inner = np.einsum("na,jab,nb->nj", latent, hidden, latent, optimize=True)
-    inner = (inner - np.trace(hidden, axis1=1, axis2=2)) / np.sqrt(2)
-    index = np.einsum("na,ab,nb->n", inner, target.matrix, inner, optimize=True)
-    labels = target.readout_function(index - np.trace(target.matrix))
+    last = target.upper_representation(latent, len(widths))
+    labels = target.readout_function(quadratic_forms(last, target.matrix[None])[:, 0])
     T = apply_label_map(labels, cast("Any", label_map))
     # moment E[T h h^T] of the mapped label   (compositional 9)
     moment = (latent * T[:, None]).T @ latent / draws
@@ -157,7 +154,7 @@ def rotated_directions(target: CompositionalTarget, basis: RotatedLayer) -> np.n
 
 
 def rotated_hidden(parameters: CompositionalParameters) -> np.ndarray:
-    """Hidden layer, expressed in the basis of the rotated features."""
+    """First hidden layer, expressed in the basis of the rotated features."""
     basis = rotated_basis(parameters).rotation
-    (hidden,) = make_target(parameters, 0).hidden_layers
+    hidden = make_target(parameters, 0).hidden_layers[0]
     return np.asarray(np.einsum("ak,jab,bl->jkl", basis, hidden, basis))

@@ -1,19 +1,19 @@
-"""Second spectral step of a target of four layers, on draws of the output of the first step.
+"""Spectral steps after the first one, on draws of the output of the first step.
 
-The second step uses as many fresh rows as the learner has. For each row it computes the p learned
-features along directions drawn from the theory of the first step.
+Each step uses as many fresh rows as the learner has. For each row the p learned features of the first
+representation are computed along directions drawn from the theory of the first step.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
 
 import numpy as np
 
 from solvable.arrays import random_stream
-from solvable.models.compositional.latent_layers import inner_layer
+from solvable.models.compositional.latent_layers import inner_layer, later_overlaps
 from solvable.models.compositional.learned_directions import (
     FirstStep,
     learned_directions,
@@ -30,40 +30,41 @@ from solvable.moment_spectrum.spike_law import SpikeLaw
 from solvable.operators import apply_label_map
 from solvable.spectra.structured_spikes import SpikePrediction
 
-TEACHERS, BLOCKS = 4, 4
-"""Number of first layers to average over, and number of sets of fresh rows for each first layer."""
+TEACHERS = 4
+"""Number of first layers to average over."""
 
 LARGEST = 1_000
 """Largest D for which whole matrices are drawn; if D is larger, all features must be recovered."""
 
 
 @dataclass(frozen=True)
-class SecondStep:
+class LaterSteps:
     """Overlaps, last layer and error, averaged over first layers and sets of rows."""
 
     first_overlap: np.ndarray  # squared overlap of each feature of the first representation
-    squared_overlap: np.ndarray  # squared overlap of each feature of the second representation
+    squared_overlap: np.ndarray  # squared overlap of each feature of the later representations
     last_layer: np.ndarray  # eigenvalues of the last layer, descending
-    normalised_mse: float
+    normalised_mse: np.ndarray  # normalised error, a single number
 
 
 def fresh_rows(parameters: CompositionalParameters) -> int:
     """Number of rows for each later step, in addition to the ``samples`` of the first spectral step."""
     fewest, most = 4_000, 20_000
-    if len(parameters.widths) > 1:
-        # The learner gives a deeper layer at most as many rows as the first layer.
-        return min(parameters.samples, most)
+    later = len(parameters.widths) - 1
+    if later:
+        # The learner gives all deeper layers together at most as many rows as the first layer.
+        return min(parameters.samples // later, most)
     return int(np.clip(parameters.samples, fewest, most))
 
 
-def second_step(
+def later_steps(
     parameters: CompositionalParameters, law: SpikeLaw, spikes: SpikePrediction
-) -> SecondStep:
-    """Predict the second representation, the last layer and the error of a target of four layers."""
+) -> LaterSteps:
+    """Predict the later representations, the last layer and the error of four or more layers."""
     p, d, q = parameters.widths[0], parameters.dimension, parameters.degree
     # The cost is limited to 4e10 operations, so with very many features fewer rows are used than the
     # learner has.
-    most = 4e10 / (16 * p * d**q * TEACHERS * BLOCKS)
+    most = 4e10 / (16 * p * d**q * TEACHERS * _sets(parameters))
     rows = int(np.clip(most, 200, fresh_rows(parameters)))
     same = parameters.model_copy(update={"samples": 2, "test_samples": 2, "kernel_samples": 0})
     heights = tuple(law.heights.tolist())
@@ -72,12 +73,13 @@ def second_step(
         for seed in range(TEACHERS)
         for step in _steps(parameters, law, spikes, _first_step(same, heights, seed, rows))
     ]
-    return SecondStep(
-        np.mean([step.first_overlap for step in found], axis=0),
-        np.mean([step.squared_overlap for step in found], axis=0),
-        np.mean([step.last_layer for step in found], axis=0),
-        float(np.mean([step.normalised_mse for step in found])),
-    )
+    names = [field.name for field in fields(LaterSteps)]
+    return LaterSteps(**{n: np.mean([getattr(s, n) for s in found], axis=0) for n in names})
+
+
+def _sets(parameters: CompositionalParameters) -> int:
+    """Number of sets of rows for each first layer: one per later step and last layer, and two more."""
+    return len(parameters.widths) + 2
 
 
 @lru_cache(maxsize=TEACHERS)
@@ -88,7 +90,7 @@ def _first_step(
     target = make_target(parameters, seed)
     truth = rotated_directions(target, rotated_basis(parameters))
     rng = random_stream("compositional-target", "second step", seed)
-    X = rng.standard_normal((BLOCKS, rows, parameters.dimension), dtype=np.float32)
+    X = rng.standard_normal((_sets(parameters), rows, parameters.dimension), dtype=np.float32)
     labels = np.stack([target.readout_function(target.index(block)) for block in X])
     labels = (labels - labels.mean()) / labels.std()
     T = apply_label_map(labels.ravel(), parameters.label_map).reshape(labels.shape)
@@ -97,43 +99,48 @@ def _first_step(
 
 def _steps(
     parameters: CompositionalParameters, law: SpikeLaw, spikes: SpikePrediction, first: FirstStep
-) -> Iterator[SecondStep]:
-    """Yield the second step on several sets of rows of one target, with separate directions."""
-    target, truth, rows = first.target, first.truth, first.T.shape[1]
+) -> Iterator[LaterSteps]:
+    """Yield the later steps on several sets of rows of one target, with separate directions."""
+    target, truth, (sets, rows) = first.target, first.truth, first.T.shape
     rng = random_stream("compositional-target", "directions", target.seed)
     c2, rotation = spikes.squared_overlap, rotated_basis(parameters).rotation
+    depth = len(parameters.widths)
     if len(truth) <= LARGEST:
         noise = first.noise(law, parameters.samples)
         directions = learned_directions(
             truth,
             population=first.population,
-            # the sets of rows that are used neither by the second step nor by the last layer
-            noise=lambda k: noise([(k + 2) % BLOCKS, (k + 3) % BLOCKS], rng),
-            draws=BLOCKS,
+            # the sets of rows that are used neither by the later steps nor by the last layer
+            noise=lambda k: noise([(k + depth) % sets, (k + depth + 1) % sets], rng),
+            draws=sets,
         )
     else:
-        directions = random_directions(truth, squared_overlap=c2, draws=BLOCKS, rng=rng)
+        directions = random_directions(truth, squared_overlap=c2, draws=sets, rng=rng)
     for k, own in enumerate(directions):
-        # The last layer uses the rows of another set.
-        other = (k + 1) % BLOCKS
-        features = [
-            np.asarray(target.feature_map.project(first.X[j], own), float) for j in (k, other)
-        ]
-        inner = inner_layer(
-            features=np.concatenate(features),
-            norms=np.asarray(target.feature_map.squared_norm(first.X[k])),
-            weights=first.T[k],
-            layers=target.hidden_layers[0],
-            alignment=own.T @ truth @ rotation.T,
-            correction=parameters.correction,
+        # Each later step uses the rows of another set, and the last layer those of the last set.
+        places = [(k + j) % sets for j in range(depth)]
+        features = np.concatenate(
+            [np.asarray(target.feature_map.project(first.X[j], own), float) for j in places]
         )
+        steps = []
+        for j, (place, width) in enumerate(zip(places, parameters.widths[1:], strict=False)):
+            step = inner_layer(
+                features=features,
+                norms=np.asarray(target.feature_map.squared_norm(first.X[place])),
+                weights=first.T[place],
+                width=width,
+                depth=j + 1,
+                correction=parameters.correction,
+            )
+            steps.append(step.directions)
+            features = step.features[rows:]
         readout = parameters.readout != "identity"
         fit = fit_last_layer(
-            inner.features[rows:],
-            first.labels[other],
-            readout=readout,
-            rows=fresh_rows(parameters),
+            features, first.labels[places[-1]], readout=readout, rows=fresh_rows(parameters)
         )
-        values = np.linalg.eigvalsh(fit.matrix)[::-1]
-        first_overlap = np.sum((truth.T @ own) ** 2, axis=1)
-        yield SecondStep(first_overlap, inner.squared_overlap, values, fit.normalised_mse)
+        yield LaterSteps(
+            first_overlap=np.sum((truth.T @ own) ** 2, axis=1),
+            squared_overlap=later_overlaps(target.hidden_layers, steps, own.T @ truth @ rotation.T),
+            last_layer=np.linalg.eigvalsh(fit.matrix)[::-1],
+            normalised_mse=np.array(fit.normalised_mse),
+        )

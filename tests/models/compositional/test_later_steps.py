@@ -1,4 +1,4 @@
-"""Second spectral step and learned directions, against learners and random matrices."""
+"""Later spectral steps and learned directions, against learners and random matrices."""
 
 import numpy as np
 import pytest
@@ -13,6 +13,7 @@ from solvable.models.compositional.learned_directions import (
     random_directions,
 )
 from solvable.models.compositional.parameters import CompositionalParameters
+from solvable.models.compositional.predict import predict_first_layer
 from solvable.models.compositional.system import system
 from solvable.models.compositional.upper_layers import (
     draw_target,
@@ -217,3 +218,28 @@ def test_four_layers_have_the_predicted_first_representation(setting):
     errors = np.array([run["normalised_mse"] for run in runs])
     spread = errors.std(ddof=1) / np.sqrt(count)
     assert abs(errors.mean() - predicted["normalised_mse"]) < 0.05 + 2.5 * spread
+
+
+FIVE = {"dimension": 20, "degree": 1, "layers": 5, "features": 4, "teacher": 72, "readout": "tanh"}
+
+
+def test_drawn_directions_have_the_overlaps_of_the_spike_law_among_few_inputs():
+    """Spikes of one sign among 20 directions: the centre is the bulk, not the mean of all eigenvalues."""
+    parameters = CompositionalParameters(**FIVE, samples=4_000)
+    law = predict_first_layer(parameters)["squared_overlap"]
+    assert min(law) > 0.7
+    np.testing.assert_allclose(system.predict(parameters)["squared_overlap"], law, atol=0.08)
+
+
+@pytest.mark.slow
+def test_five_layers_have_the_predicted_representations():
+    parameters = CompositionalParameters(**FIVE, samples=16_000, test_samples=1_000)
+    runs = [system.measure(parameters, random_stream("five layers", k)) for k in range(12)]
+    predicted = system.predict(parameters)
+    for name in ("squared_overlap", "inner_squared_overlap"):
+        values = np.array([run[name] for run in runs])
+        error = values.std(axis=0, ddof=1) / np.sqrt(len(values))
+        gap = np.abs(values.mean(axis=0) - predicted[name])
+        assert (gap < 0.1 + 2.5 * error).all(), (name, gap, error)
+    # The error of the readout of a target of degree 16 is not predicted.
+    assert predicted["normalised_mse"] is None
