@@ -12,7 +12,8 @@ from solvable.fitting.intervals import mean_interval
 
 
 def test_the_tail_index_of_powers_is_their_exponent():
-    # Of 16 values the four largest are 2, 4, 8 and 16 times the next one: 1 / a = (1 + 2 + 3 + 4) log(2) / 4.
+    # Of 16 values the four largest are 2, 4, 8 and 16 times the next one, so the inverse of the index is
+    # (1 + 2 + 3 + 4) log(2) / 4.
     values = np.concatenate([np.linspace(0.1, 1, 12), [2, 4, 8, 16]])
     assert tail_index(values) == pytest.approx(4 / (10 * math.log(2)))
     assert tail_index(values**3) == pytest.approx(4 / (30 * math.log(2)))

@@ -143,7 +143,7 @@ def loss_of_clusters(
     if rate and values.min() == values.max():
         # If no row or every row is wrong, each cluster counts as one independent observation.
         return wilson_interval(number * int(values[0]), number, confidence, inflation=inflation)
-    deviations, error = _sums_of_clusters(values, clusters)
+    error = _sums_of_clusters(values, clusters)[1]
     many_clusters = (
         50  # smallest number of clusters for the bootstrap; fewer clusters use Student's t
     )

@@ -115,8 +115,8 @@ def _compared(rival: MethodScore, chosen: MethodScore, found: Learned) -> str:
         singles = [score for score in found.methods if score.key not in (BLEND, CONSTANT)]
         count = sum(_order(score, found) < math.inf for score in singles)
         return (
-            f"{name(rival)} {have} {value}, but the smallest of {count} errors is partly luck, and a method "
-            "that is picked without the rows that judge it predicts worse than the blend"
+            f"{name(rival)} {have} {value}, but the smallest of {count} errors is partly luck, and a "
+            "method that is picked without the rows that judge it predicts worse than the blend"
         )
     if chosen.key == BLEND:
         return f"of the single methods, {name(rival)} {are} the best ({value})"

@@ -37,8 +37,8 @@ NOTHING_FOUND = (
 """Reason why a table without signal gets no forecast."""
 
 NO_MEAN = (
-    "a few squared errors are so large that their mean over many new rows may be far larger than on these "
-    "rows."
+    "a few squared errors are so large that their mean over many new rows may be far larger than on "
+    "these rows."
 )
 """Reason why a table with very heavy tails gets no forecast."""
 

@@ -20,8 +20,8 @@ WIDER = (
 )
 
 NO_UPPER_END = (
-    "The interval has no upper end: a few squared errors are so large that the mean over many new rows may "
-    "be far larger."
+    "The interval has no upper end: a few squared errors are so large that the mean over many new rows "
+    "may be far larger."
 )
 
 
