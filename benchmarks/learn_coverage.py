@@ -14,7 +14,7 @@ covered if the interval of the difference of both errors (MOVER, Zou and Donner 
 For the model that is named in the first sentence, the tables are simulated (learn_simulated.py):
 
     python benchmarks/learn_coverage.py simulated rows.csv 100     all methods
-    python benchmarks/learn_coverage.py fast rows.csv 130          five fast methods, at most 200 rows
+    python benchmarks/learn_coverage.py fast rows.csv 111          five fast methods, at most 200 rows
     python benchmarks/learn_coverage.py heavy rows.csv 820         three methods, heavy tails only
 """
 
