@@ -13,7 +13,9 @@ covered if the interval of the difference of both errors (MOVER, Zou and Donner 
 
 For the model that is named in the first sentence, the tables are simulated (learn_simulated.py):
 
-    python benchmarks/learn_coverage.py simulated rows.csv 100
+    python benchmarks/learn_coverage.py simulated rows.csv 100     all methods
+    python benchmarks/learn_coverage.py fast rows.csv 111          five fast methods, at most 200 rows
+    python benchmarks/learn_coverage.py heavy rows.csv 820         three methods, heavy tails only
 """
 
 from __future__ import annotations
@@ -24,12 +26,13 @@ import shlex
 import sys
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from learn_planted import TABLES, Planted, columns_and_rows, draw
-from learn_simulated import measure
+from learn_simulated import FAST_SEED, HEAVY_SEED, fast, measure
 from learn_tables import COMMANDS
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
 
@@ -160,7 +163,14 @@ def main(folder: Path, path: Path) -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "simulated":
-        measure(Path(sys.argv[2]), int(sys.argv[3]))
+    if sys.argv[1] in ("simulated", "fast", "heavy"):
+        path, numbers = Path(sys.argv[2]), range(int(sys.argv[3]))
+        if sys.argv[1] == "fast":
+            measure(path, numbers, fast, seed=FAST_SEED, most_rows=200)
+        elif sys.argv[1] == "heavy":
+            judge = partial(fast, seed=HEAVY_SEED, keys=("ridge", "rbf", "nngp"))
+            measure(path, numbers[220:], judge, seed=HEAVY_SEED, heavy=True)
+        else:
+            measure(path, numbers)
     else:
         main(Path(sys.argv[1]), Path(sys.argv[2]))

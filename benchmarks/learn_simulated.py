@@ -3,13 +3,18 @@
 Tables have 80 to 450 rows and 3 to 15 columns; the target depends on the columns in six ways, as a
 number or as two or three classes. The true error is that of the stored model on 6,000 new rows. Tables
 where the constant is named have no interval of a model and are not counted. *Heavy* are tables of
-numbers with heavy tails (Student's t, three degrees of freedom): their squared error has no variance.
+numbers with heavy tails (Student's t, three degrees of freedom): their squared error has no variance,
+and no mean either if the target has squares of such columns (the kind *tails*).
+
+*fast* measures the intervals of the named model with a few fast methods only, for many tables.
 """
 
 from __future__ import annotations
 
 import csv
 import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +23,19 @@ import numpy as np
 from solvable.data import load
 from solvable.learn import Request, learn, learning
 from solvable.learn.applied import applied
-from solvable.learn.competitors import CONSTANT
+from solvable.learn.blend import blend_of, fitted_blend
+from solvable.learn.competitors import BLEND, CONSTANT
+from solvable.learn.fold_fits import measure as measure_fit
+from solvable.learn.plan import Plan
+from solvable.learn.scoring import Losses, score_methods
 
 FRESH = 6000
 SEED = 79
+FAST_SEED = 283
+HEAVY_SEED = 183
+FAST = ("ridge", "multi-index", "rbf", "nngp", "metric-kernel")
 KINDS = ("linear", "smooth", "steps", "pairs", "additive", "tails")
+ENDS = ("lower", "upper")
 INTERVALS = {
     "own90": "of the method alone, 90 %",
     "own95": "of the method alone, 95 % (table of methods)",
@@ -32,9 +45,9 @@ INTERVALS = {
 }
 
 
-def simulated(number: int) -> tuple[dict[str, Any], np.ndarray, np.ndarray]:
+def simulated(number: int, seed: int) -> tuple[dict[str, Any], np.ndarray, np.ndarray]:
     """Return settings, columns and target of a table; the last rows are new rows."""
-    rng = np.random.default_rng([SEED, number])
+    rng = np.random.default_rng([seed, number])
     n = int(np.exp(rng.uniform(np.log(80), np.log(450))))
     d = int(rng.integers(3, 16))
     kind, classes = KINDS[number % 6], (0, 2, 0, 3, 2)[number % 5]
@@ -66,10 +79,17 @@ def simulated(number: int) -> tuple[dict[str, Any], np.ndarray, np.ndarray]:
     return {"kind": kind, "classes": classes, "rows": n, "heavy": int(heavy)}, X, y
 
 
+def losses_of(predicted: np.ndarray, true: np.ndarray, variance: float | None) -> np.ndarray:
+    """Return 0 or 1 for each row, or squared errors over the variance of the training rows."""
+    if variance is None:
+        return predicted.astype(str) != true.astype(str)
+    return (predicted.astype(float) - true) ** 2 / variance
+
+
 def judged(number: int) -> dict[str, Any]:
     """Learn from a table; return the intervals, and the true error of the stored model."""
     start = time.process_time()
-    table, X, y = simulated(number)
+    table, X, y = simulated(number, SEED)
     n = table["rows"]
     kept: dict[str, Any] = {}
     told = learning.named_error
@@ -89,28 +109,73 @@ def judged(number: int) -> dict[str, Any]:
     finally:
         learning.named_error = told
     predicted = applied(found.model, found.preparation, found.notes, X[n:]).predicted
-    if table["classes"]:
-        losses = predicted.astype(str) != y[n:].astype(str)
-    else:
-        losses = (predicted.astype(float) - y[n:]) ** 2 / np.var(y[:n])
+    losses = losses_of(predicted, y[n:], None if table["classes"] else float(np.var(y[:n])))
     row = {"number": number, **table, "method": found.chosen.key, "error": found.chosen.error}
     row["true"] = float(np.mean(losses))
     if found.outlook.expected:
         kept["forecast"] = found.outlook.expected[0]
+    return row | ends(kept) | {"cpu_seconds": round(time.process_time() - start, 1)}
+
+
+def ends(kept: dict[str, Any]) -> dict[str, Any]:
+    """Return the ends of all intervals as cells, empty where there is none."""
+    found = {}
     for name in INTERVALS:
         one = kept.get(name)
-        row[f"{name}_lower"], row[f"{name}_upper"] = (
-            ("", "") if one is None else (one.lower, one.upper)
-        )
-    return row | {"cpu_seconds": round(time.process_time() - start, 1)}
+        found |= {f"{name}_{end}": "" if one is None else getattr(one, end) for end in ENDS}
+    return found
 
 
-def measure(path: Path, tables: int) -> None:
+def fast(number: int, seed: int = FAST_SEED, keys: Sequence[str] = FAST) -> dict[str, Any]:
+    """Choose among a few methods and their blend; return the interval and the true error."""
+    start = time.process_time()
+    table, X, y = simulated(number, seed)
+    n, classes = table["rows"], table["classes"]
+    data = load(X[:n], y[:n], task="classification" if classes else "regression")
+    plan, keys = Plan(data, Request(seed=number)), [*keys, CONSTANT]
+    tasks = [task for task in plan.tasks if task.method in keys and task.fold >= 0]
+    fits = [measure_fit(replace(task, attributed=False)) for task in tasks]
+    measured = {key: [fit for fit in fits if fit.method == key] for key in keys}
+    losses = Losses(plan.y, plan.folds, regression=not classes)
+    compared = [one for one in plan.methods if one.key in keys]
+    if blend := blend_of(measured, plan.y, plan.folds, classes=plan.classes):
+        compared.insert(-1, blend.method(compared))
+        measured |= {BLEND: blend.fits}
+    better = bool(blend and blend.is_better)
+    scores = score_methods(compared, measured, losses, data.class_labels, blended=better)
+    chosen = next(one for one in scores if one.recommended)
+    weights = blend.weights if blend and chosen.key == BLEND else {chosen.key: 1.0}
+    models = {key: measure_fit(plan.later_tasks([key])[0]).model for key in weights}
+    model = models.get(chosen.key) or fitted_blend(
+        weights, models, measured, plan.y, plan.folds, classes=plan.classes, columns=X.shape[1]
+    )
+    true = losses_of(np.asarray(model.predict(X[n:])), y[n:], None if classes else losses.variance)
+    kept = {
+        f"named{level}": learning.named_error(scores, None, measured, losses, level / 100)
+        for level in (90, 95)
+    }
+    row = {"number": number, **table, "method": chosen.key, "error": chosen.error}
+    row["true"] = float(np.mean(true))
+    return row | ends(kept) | {"cpu_seconds": round(time.process_time() - start, 1)}
+
+
+def measure(
+    path: Path,
+    numbers: range,
+    judge: Callable[[int], dict[str, Any]] = judged,
+    *,
+    seed: int = SEED,
+    most_rows: int = 450,
+    heavy: bool = False,
+) -> None:
     """Measure the missing tables, one row of the CSV each, then print the coverage."""
     rows = list(csv.DictReader(path.open(newline=""))) if path.exists() else []
     done = {int(row["number"]) for row in rows}
-    for number in sorted(set(range(tables)) - done):
-        row = judged(number)
+    for number in sorted(set(numbers) - done):
+        table = simulated(number, seed)[0]
+        if table["rows"] > most_rows or table["heavy"] < heavy:
+            continue
+        row = judge(number)
         with path.open("a", newline="") as stream:
             writer = csv.DictWriter(stream, list(row))
             if not stream.tell():
@@ -120,12 +185,20 @@ def measure(path: Path, tables: int) -> None:
     rows = list(csv.DictReader(path.open(newline="")))
     told = [row for row in rows if row["method"] != CONSTANT]
     print(f"{len(rows)} tables; the constant is named in {len(rows) - len(told)}")
-    for part, some in (
-        ("all", told),
-        ("without heavy tails", [row for row in told if row["heavy"] == "0"]),
-    ):
+    parts: dict[str, Callable[[dict[str, str]], bool]] = {
+        "all": lambda row: True,
+        "blends": lambda row: row["method"] == BLEND,
+        "single methods": lambda row: row["method"] != BLEND,
+        "classes": lambda row: row["classes"] != "0",
+        "numbers": lambda row: row["classes"] == "0",
+        "heavy tails, finite error": lambda row: row["heavy"] == "1" and row["kind"] != "tails",
+        "heavy tails, infinite error": lambda row: row["heavy"] == "1" and row["kind"] == "tails",
+    }
+    for part, inside in parts.items():
+        some = [row for row in told if inside(row)]
         for name, title in INTERVALS.items():
-            print(f"{part}, {title}: {coverage(some, name)}")
+            if any(row[f"{name}_lower"] for row in some):
+                print(f"{part}, {title}: {coverage(some, name)}")
 
 
 def coverage(rows: list[dict[str, str]], name: str) -> str:

@@ -9,7 +9,7 @@ import pytest
 
 from solvable.data import load
 from solvable.fitting.intervals import Interval, mean_interval, wilson_interval
-from solvable.learn import Request, learn
+from solvable.learn import Request, learn, words
 from solvable.learn.fold_fits import Measured
 from solvable.learn.metrics import best_on_other_folds
 from solvable.learn.named_error import (
@@ -116,3 +116,35 @@ def test_the_result_states_the_wider_interval():
     assert low < chosen.lower < chosen.error < chosen.upper < high
     assert found.notes["error"] == pytest.approx([chosen.error, low, high])
     assert found.to_dict()["interval"] == pytest.approx([low, high])
+
+
+def test_squared_errors_without_a_finite_mean_have_no_upper_end_and_no_forecast():
+    # Pareto noise of index 1.8: its square has index 0.9, so its mean is infinite.
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((100, 3))
+    noise = rng.random(100) ** (-1 / 1.8) * rng.choice([-1, 1], 100)
+    found = learn(load(X, 30 * X[:, 0] + noise), Request(folds=3))
+    assert found.chosen.key != "constant"
+    low, high = found.interval
+    assert 0 < low < found.chosen.error < high == math.inf
+    assert found.to_dict()["interval"] == [pytest.approx(low), None]
+    assert found.notes["error"][2] is None
+    sentence = words.headline(found)
+    assert " % or more)" in sentence
+    assert "--metric mae depends less on such rows" in sentence
+    assert not found.outlook.expected
+    assert "mean over many new rows" in words.outlook_sentence(found)
+
+
+def test_a_tail_needs_eighty_rows_and_errors_that_are_not_rates():
+    rng = np.random.default_rng(6)
+    squares = rng.standard_t(3, size=100) ** 2
+    for regression, rows, some in ((True, 100, True), (True, 79, False), (False, 100, False)):
+        losses = Losses(squares[:rows], folds[:rows], regression=regression)
+        end = losses.end_of_tail(squares[:rows], 0.9, inflation=1.0)
+        assert (end > squares[:rows].mean()) == some
+    # Every row twice, in clusters of copies, has the end of single rows: the clusters are counted.
+    twice = np.repeat(squares, 2)
+    losses = Losses(twice, np.arange(200) % FOLDS, regression=True, clusters=np.arange(200) // 2)
+    single = Losses(squares, folds[:100], regression=True).end_of_tail(squares, 0.9, inflation=1.0)
+    assert losses.end_of_tail(twice, 0.9, inflation=1.0) == pytest.approx(single)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from solvable.plots.words import counted, listed, percents, quoted_names
@@ -37,3 +39,4 @@ def test_counts_have_their_noun_in_its_number():
 def test_a_share_and_its_interval_have_the_same_digits():
     assert percents(0.5, 0.2, 0.8) == ("50 %", "20 to 80 %")
     assert percents(None, 0.2, 0.8) == ("–", "–")
+    assert percents(0.05, 0.032, math.inf) == ("5.0 %", "3.2 % or more")

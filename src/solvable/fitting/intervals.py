@@ -143,7 +143,7 @@ def loss_of_clusters(
     if rate and values.min() == values.max():
         # If no row or every row is wrong, each cluster counts as one independent observation.
         return wilson_interval(number * int(values[0]), number, confidence, inflation=inflation)
-    deviations, error = _sums_of_clusters(values, clusters)
+    error = _sums_of_clusters(values, clusters)[1]
     many_clusters = (
         50  # smallest number of clusters for the bootstrap; fewer clusters use Student's t
     )
@@ -155,8 +155,14 @@ def loss_of_clusters(
         # number of independent rows that would give this standard error (Korn and Graubard 1998)
         independent = min(mean * (1 - mean) / error**2, len(values))
         return _of_share(mean, independent / inflation, confidence)
-    sums = mean + deviations * number / len(values)
+    sums = means_of_clusters(values, clusters)
     return mean_interval(sums, confidence, positive=True, inflation=inflation)
+
+
+def means_of_clusters(values: np.ndarray, clusters: np.ndarray) -> np.ndarray:
+    """Return one value per cluster, with the mean of all values as their mean."""
+    deviations = _sums_of_clusters(values, clusters)[0]
+    return np.asarray(values.mean() + deviations * len(deviations) / len(values))
 
 
 def clustered_interval(

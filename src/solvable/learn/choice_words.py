@@ -112,8 +112,11 @@ def _compared(rival: MethodScore, chosen: MethodScore, found: Learned) -> str:
     value = value_text(rival, found)
     if chosen.key == BLEND and _order(rival, found) < _order(chosen, found):
         have = "have" if is_plural(rival) else "has"
+        singles = [score for score in found.methods if score.key not in (BLEND, CONSTANT)]
+        count = sum(_order(score, found) < math.inf for score in singles)
         return (
-            f"{name(rival)} {have} {value}, but the best of several results is too good on average"
+            f"{name(rival)} {have} {value}, but the smallest of {count} errors is partly luck, and a "
+            "method that is picked without the rows that judge it predicts worse than the blend"
         )
     if chosen.key == BLEND:
         return f"of the single methods, {name(rival)} {are} the best ({value})"

@@ -36,6 +36,12 @@ NOTHING_FOUND = (
 )
 """Reason why a table without signal gets no forecast."""
 
+NO_MEAN = (
+    "a few squared errors are so large that their mean over many new rows may be far larger than on "
+    "these rows."
+)
+"""Reason why a table with very heavy tails gets no forecast."""
+
 
 def fingerprint_of(dataset: Dataset, request: Request) -> tuple[str, str]:
     """Return two digests: one of the data set and request, one of the inputs alone."""
@@ -207,7 +213,11 @@ def _assembled(plan: Plan, measured: list[Measured]) -> Learned:
         outlook = outlook_of(curve, len(plan.y), shared=shared, tested=rows, seed=request.seed)
         if chosen != CONSTANT:
             error = named_error(methods, request.metric, by_method, losses, outlook.confidence)
-            outlook = widened(outlook, error, rate=not losses.regression)
+            outlook = (
+                Outlook(curve, verdict=NO_MEAN)
+                if math.isinf(error.upper)
+                else widened(outlook, error, rate=not losses.regression)
+            )
     else:
         outlook = Outlook(curve, verdict=NOTHING_FOUND)
     error = named_error(methods, request.metric, by_method, losses)

@@ -23,7 +23,10 @@ def named_error(
     losses: Losses,
     confidence: float = CONFIDENCE,
 ) -> Interval:
-    """Return the error of the recommended method, and an interval for its fit to all rows on new rows."""
+    """Return the error of the recommended method, and an interval for its fit to all rows on new rows.
+
+    The upper end is infinite if the squared errors seem to have no finite mean.
+    """
     chosen = next(score for score in scores if score.recommended)
     known = {key: rows for key in measured if (rows := losses.of_all(measured[key])) is not None}
     if chosen.key == CONSTANT:
@@ -42,9 +45,15 @@ def named_error(
     # therefore scored with the single method that is the best on the other folds; the predictions of a
     # blend there have weights from this fold.
     inflation = inflation_of(measured[chosen.key], losses)
-    own = losses.interval(known[chosen.key], confidence, inflation=inflation)
-    nested = losses.interval(of_picked(known, folds, picked), confidence, inflation=inflation)
-    return own._replace(upper=max(own.upper, nested.upper))
+    own, of_pick = known[chosen.key], of_picked(known, folds, picked)
+    found = losses.interval(own, confidence, inflation=inflation)
+    ends = [found.upper, losses.interval(of_pick, confidence, inflation=inflation).upper]
+    # Large squared errors may be so rare that the rows lack those that decide the mean.
+    ends += [
+        losses.end_of_tail(rows, confidence, inflation=inflation)
+        for rows in ([own] if np.array_equal(own, of_pick) else [own, of_pick])
+    ]
+    return found._replace(upper=max(ends))
 
 
 def smallest_on_other_folds(known: Mapping[str, np.ndarray], folds: np.ndarray) -> dict[int, str]:

@@ -234,7 +234,8 @@ class Learned(Shown, view="solvable.learn.view"):
         calibration; None for numbers.
     interval : tuple of float or None
         Ends of the 95 % interval of the error of `model` on new rows. It is wider than that in `methods`,
-        because it includes the choice of the method and the training rows that folds share.
+        because it includes the choice of the method and the training rows that folds share. The upper
+        end is infinite (None in JSON) if the squared errors seem to have no finite mean.
     test : dict or None
         Error of the model fitted to all rows, on the rows of another file.
     warnings : tuple of str
@@ -305,7 +306,7 @@ class Learned(Shown, view="solvable.learn.view"):
             "method": score.key,
             "phrase": score.phrase,
             "rows": self.n_samples,
-            "error": [score.error, *self.ends],
+            "error": _plain([score.error, *self.ends]),
             "calibration": self.reliability and self.reliability.calibration.to_dict(),
             "variance": None if deviation is None else deviation**2,
             "data_fingerprint": self.data_fingerprint,

@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from solvable.fitting.heavy_tails import upper_end
 from solvable.fitting.intervals import (
     CONFIDENCE,
     Interval,
     clustered_interval,
     loss_of_clusters,
     mean_interval,
+    means_of_clusters,
     paired_rate_difference,
     wilson_interval,
 )
@@ -75,6 +77,19 @@ class Losses:
         if self.regression:
             return mean_interval(losses, confidence, positive=True, inflation=inflation)
         return wilson_interval(int(losses.sum()), len(losses), confidence, inflation=inflation)
+
+    def end_of_tail(self, losses: np.ndarray, confidence: float, *, inflation: float) -> float:
+        """Return the upper end of the mean loss if the largest losses follow a Pareto law."""
+        # Losses of 0 and 1 have no tail. On 80 rows, Hill's estimate finds no finite mean in 8 of 100
+        # samples whose squared errors have one (Student's t with five degrees of freedom); on 50, in 11.
+        least_rows = 80
+        if not self.regression:
+            return 0.0
+        if self.clusters is not None:
+            losses = means_of_clusters(losses, self.clusters)
+        if len(losses) < least_rows or losses.min() < 0:
+            return 0.0
+        return upper_end(losses, confidence, inflation=inflation)
 
     def difference(self, losses: np.ndarray, reference: np.ndarray, confidence: float) -> Interval:
         """Compute the mean loss minus a reference's mean loss on the same rows, with an interval."""

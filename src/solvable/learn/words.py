@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from solvable.learn.choice_words import is_plural, with_the
 from solvable.learn.request import METRICS
 from solvable.learn.results import Expected, Learned, MethodScore
@@ -15,6 +17,11 @@ VERDICTS = {"worse": "worse", "better": "better", "no difference": "no clear dif
 WIDER = (
     "This interval is wider than in the table of methods, because it includes the choice of the method "
     "and the training rows that the folds share."
+)
+
+NO_UPPER_END = (
+    "The interval has no upper end: a few squared errors are so large that the mean over many new rows "
+    "may be far larger."
 )
 
 
@@ -81,6 +88,9 @@ def headline(found: Learned) -> str:
     value, interval = percents(score.error, *found.ends)
     wider = found.ends != (score.lower, score.upper)
     note = f" {WIDER}" if wider else ""
+    if found.ends[1] == math.inf:
+        advice = "" if found.metric else " --metric mae depends less on such rows."
+        note += f" {NO_UPPER_END}{advice}"
     if found.is_regression:
         assert score.error is not None
         typical = format_number((found.target_deviation or 0.0) * score.error**0.5, 3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 
@@ -38,6 +39,9 @@ def percents(value: float | None, lower: float | None, upper: float | None) -> t
     """Write a share and its interval with equal digits; dashes without a value."""
     if value is None or lower is None or upper is None:
         return "–", "–"
+    if math.isinf(upper):
+        precision = 2 * (value - lower)
+        return percent(value, precision), f"{percent(lower, precision)} or more"
     precision = upper - lower
     ends = [percent(end, precision).removesuffix(" %") for end in (lower, upper)]
     return percent(value, precision), f"{ends[0]} to {ends[1]} %"
