@@ -388,6 +388,7 @@ CLAIMS = (
         "layers_first_step", "derivations/lofi (36), (39)", within=0.05, power=0.1,
         because="0.05: layers have 1,000 neurons, and the prediction is computed from other images.",
         entry=lambda setting: LAYER_ENTRIES,
-        missing="no infinitely wide point of task even-odd has activation=relu and filters of at least 2",
+        missing="no infinitely wide point of task even-odd has activation=relu, filters of at least 2 "
+        "and 500 images; set width=0 samples=600",
     ),
 )

@@ -127,7 +127,7 @@ def measure(parameters: NeuralLoFiImagesParameters, rng: np.random.Generator) ->
         return metrics  # cells of a map need no other method
     if not split.ten:
         metrics |= _trained(parameters, split)
-        if parameters.filters > 1:
+        if parameters.trains_two_layers:
             metrics |= _layers(parameters, split)
     return metrics | _others(parameters, split) | _strengths(parameters, split)
 

@@ -52,7 +52,7 @@ def predict(parameters: NeuralLoFiImagesParameters) -> Metrics:
         if parameters.task == "even-odd" and lift == "relu":
             sizes = lattice_sizes(parameters.samples, fewest=50)
             names = {"first_step_alignment": 1}
-            if parameters.filters > 1:
+            if parameters.trains_two_layers:
                 names["layers_first_step"] = 2
             for name, layers in names.items():
                 found[name] = np.sum(
@@ -123,7 +123,7 @@ def _chance_alignment(parameters: NeuralLoFiImagesParameters) -> Metrics:
         "layers_alignment": list(both),
         "layers_principal_alignment": list(both),
     }
-    return (layers if parameters.filters > 1 else {}) | {
+    return (layers if parameters.trains_two_layers else {}) | {
         "first_step_alignment": [share, share],
         "gradient_alignment": [share] * len(TRAINED_STEPS),
         "principal_alignment": [share] * len(TRAINED_STEPS),
