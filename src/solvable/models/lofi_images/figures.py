@@ -62,7 +62,9 @@ def trained(point: Point) -> bool:
 
 def layers_trained(point: Point) -> bool:
     """Return True if a network of two hidden layers was trained by gradient descent."""
-    return point.values("layers_alignment").ndim > 1
+    name = "layers_alignment"
+    measured = all(name in metrics for metrics in point.metrics)
+    return measured and point.values(name).ndim > 1
 
 
 def of_layer(name: str, layer: int) -> Callable[[Point], np.ndarray]:
