@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 
@@ -12,6 +13,9 @@ from solvable.errors import InvalidData, InvalidParameter
 from solvable.fitting.gradient_descent import checked_steps, descend, full_batch
 from solvable.networks.two_layer import TwoLayerNetwork
 from solvable.operators.activations import dual_kernel
+
+DENSE = 10
+"""Rows of a matrix per wanted eigenvector below which all eigenvectors are computed."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +83,7 @@ def early_updates(
     seed: int = 0,
 ) -> Iterator[EarlyUpdate]:
     """Yield the hidden layer after full-batch gradient steps of a network with a small output."""
-    inputs, labels = _checked_samples(X, y)
+    inputs, labels = checked_samples(X, y)
     wanted = checked_steps(steps)
     check_positive(step_size=step_size)
     check_integer("width", width, 1)
@@ -123,12 +127,12 @@ def early_alignment(
 
     Notes
     -----
-    Time :math:`4npd+pd^2` per step and :math:`10d^3` per step in ``steps``; memory
+    Time :math:`4npd+pd^2` per step and at most :math:`10d^3` per step in ``steps``; memory
     :math:`np+3pd+d^2`. On MNIST (even against odd, n = p = 2000) the overlap at step 1 is 0.905
     with the filter, 0.77 with principal components, 0.014 by chance. Equation 27 of
     ``docs/derivations/lofi.md`` (lofi 27); tested in ``tests/networks/test_early_gradient.py``.
     """
-    inputs, labels = _checked_samples(X, y)
+    inputs, labels = checked_samples(X, y)
     updates = early_updates(
         inputs,
         labels,
@@ -145,17 +149,17 @@ def early_alignment(
             f"n_directions is {n_directions!r}; allowed: an integer from 1 to "
             f"{min(dimension, width)}, the smaller of the input dimension and the width."
         )
-    span, values, has_mean, first = _filter(inputs, labels, n_directions)
-    principal = _largest(inputs.T @ inputs, n_directions)
+    span, values, has_mean, first = filter_span(inputs, labels, n_directions)
+    principal = leading_vectors(inputs.T @ inputs, n_directions)
     rows = []
     for update in updates:
         change = update.change.astype(np.float64)
-        leading = _largest(change @ change.T, n_directions)
+        leading = leading_vectors(change @ change.T, n_directions)
         rows.append(
             (
                 update.step,
-                _overlap(span, leading),
-                _overlap(principal, leading),
+                mean_overlap(span, leading),
+                mean_overlap(principal, leading),
                 abs(span[:, 0] @ leading[:, 0]) if has_mean else np.nan,
                 _neuron_correlation(update, *first),
                 np.linalg.norm(change) / np.linalg.norm(update.initial_weights),
@@ -178,29 +182,32 @@ def limit_of_first_step(
     X: np.ndarray, y: np.ndarray, *, n_directions: int = 11
 ) -> tuple[float, float]:
     """First step of an infinitely wide ReLU network: overlaps with filter and principal components."""
-    inputs, labels = _checked_samples(X, y)
+    inputs, labels = checked_samples(X, y)
     # dW dW^T / p -> (1/n²) sum y_m y_n E[sigma'(w.x_m) sigma'(w.x_n)] x_m x_n^T   (lofi 36); the
     # derivative of ReLU is the step function, whose dual kernel has a closed form.
     inner = inputs @ inputs.T
     kernel = dual_kernel("step", inner, np.diag(inner), np.diag(inner))
     weighted = inputs * labels[:, None]
-    leading = _largest(weighted.T @ kernel @ weighted, n_directions)
-    span = _filter(inputs, labels, n_directions)[0]
-    principal = _largest(inputs.T @ inputs, n_directions)
-    return _overlap(span, leading), _overlap(principal, leading)
+    leading = leading_vectors(weighted.T @ kernel @ weighted, n_directions)
+    span = filter_span(inputs, labels, n_directions)[0]
+    principal = leading_vectors(inputs.T @ inputs, n_directions)
+    return mean_overlap(span, leading), mean_overlap(principal, leading)
 
 
-def _largest(matrix: np.ndarray, count: int) -> np.ndarray:
+def leading_vectors(matrix: np.ndarray, count: int) -> np.ndarray:
     """Eigenvectors with the largest eigenvalues, in descending order."""
-    return np.asarray(np.linalg.eigh(matrix.astype(np.float64))[1][:, ::-1][:, :count])
+    matrix = matrix.astype(np.float64)
+    if count < len(matrix) // DENSE:
+        return _by_lanczos(matrix, count, "LA")[1][:, ::-1]
+    return np.asarray(np.linalg.eigh(matrix)[1][:, ::-1][:, :count])
 
 
-def _overlap(basis: np.ndarray, directions: np.ndarray) -> float:
+def mean_overlap(basis: np.ndarray, directions: np.ndarray) -> float:
     """Mean squared overlap of directions with the span of an orthonormal basis."""
     return float(np.sum((basis.T @ directions) ** 2) / directions.shape[1])
 
 
-def _filter(
+def filter_span(
     inputs: np.ndarray, labels: np.ndarray, n_directions: int
 ) -> tuple[np.ndarray, np.ndarray, bool, tuple[float, np.ndarray]]:
     """Filter's span, eigenvalues, whether u is column 0, and the first eigenpair with u kept in."""
@@ -211,23 +218,46 @@ def _filter(
     # The inputs have mean squared norm 1, so that |u| is at most the root mean square of y; far
     # below this bound u is only rounding error.
     has_mean = length > 1e-7 * float(np.sqrt(np.mean(y**2)))
-    values, vectors = _by_modulus(operator)
+    values, vectors = _by_modulus(operator, n_directions)
     first = float(values[0]), vectors[:, 0]
     columns = []
     if has_mean:
-        columns.append(moment[:, None] / length)
-        complement = np.linalg.qr(moment[:, None], mode="complete")[0][:, 1:]
-        values, rotation = _by_modulus(complement.T @ operator @ complement)
-        vectors = complement @ rotation
+        u = moment / length
+        columns.append(u[:, None])
+        # Reflection H = I - 2 v v^T that maps the first axis to u: its other columns are orthogonal to u.
+        v = u.copy()
+        v[0] += np.copysign(1.0, u[0])
+        v /= np.linalg.norm(v)
+        rotated = operator - 2 * np.outer(v, v @ operator)
+        rotated -= 2 * np.outer(rotated @ v, v)
+        values, rotation = _by_modulus(rotated[1:, 1:], n_directions - 1)
+        vectors = np.vstack([np.zeros(rotation.shape[1]), rotation])
+        vectors -= 2 * np.outer(v, v @ vectors)
     span = np.hstack([*columns, vectors])[:, :n_directions]
     return span, values[: n_directions - has_mean], has_mean, first
 
 
-def _by_modulus(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Eigenvalues and eigenvectors by descending modulus."""
-    values, vectors = np.linalg.eigh(matrix)
-    order = np.argsort(-np.abs(values), kind="stable")
+def _by_modulus(matrix: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return eigenpairs with the largest moduli, in descending order."""
+    if 0 < count < len(matrix) // DENSE:
+        values, vectors = _by_lanczos(matrix, count, "LM")
+    else:
+        values, vectors = np.linalg.eigh(matrix)
+    order = np.argsort(-np.abs(values), kind="stable")[:count]
     return values[order], vectors[:, order]
+
+
+def _by_lanczos(
+    matrix: np.ndarray, count: int, which: Literal["LA", "LM"]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return a few extreme eigenpairs of a large matrix, faster than all of them."""
+    from scipy.sparse.linalg import eigsh
+
+    # A fixed start makes the result reproducible.
+    found: tuple[np.ndarray, np.ndarray] = eigsh(
+        matrix, count, which=which, v0=np.ones(len(matrix))
+    )
+    return found
 
 
 def _neuron_correlation(update: EarlyUpdate, value: float, vector: np.ndarray) -> float:
@@ -239,7 +269,7 @@ def _neuron_correlation(update: EarlyUpdate, value: float, vector: np.ndarray) -
     return float(np.corrcoef(signs * np.sign(value), growth)[0, 1])
 
 
-def _checked_samples(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def checked_samples(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Inputs scaled to mean squared norm 1, and labels, in the same floating type."""
     inputs, labels = np.asarray(X), np.asarray(y)
     if inputs.ndim != 2 or labels.shape != inputs.shape[:1] or len(labels) < 2:

@@ -1,5 +1,7 @@
 """Filters of patches, forecasts of emerging directions, and maps of two filters."""
 
+import itertools
+
 import numpy as np
 import pytest
 from pydantic import ValidationError
@@ -98,6 +100,53 @@ def test_a_map_of_two_filters_has_a_cell_for_each_pair():
     (figure,) = panel(system.curves(points))
     np.testing.assert_allclose(figure.map.values, [[1.0, 2.0], [0.5, 1.0]])
     assert "Lowest value: 0.5 at directions of the first filter 5" in figure.caption
+
+
+COUPLED = {"coupling": "first_order", "directions": 120, "width": 300}
+CONVOLUTIONAL = {"patch": 5, "width": 100, "filters": 1}
+
+
+@pytest.mark.parametrize(
+    ("claim", "values", "reference", "ratio"),
+    [
+        ("backward-coupling-lowers-the-error", COUPLED, "forward_squared_error", 0.70),
+        (
+            "patch-filters-lower-the-error",
+            CONVOLUTIONAL,
+            "random_filters_squared_error",
+            0.93,
+        ),
+    ],
+)
+def test_ratios_of_errors_are_averaged_over_settings(claim, values, reference, ratio):
+    (row,) = [row for row in system.claims if row.name == claim]
+    for shift, status in ((0.0, "holds"), (1 - ratio, "fails")):
+        points = []
+        for n, offset in ((600, 0.02), (1_000, -0.02)):  # only the average is the claimed ratio
+            setting = NeuralLoFiImagesParameters(samples=n, **values)
+            metrics = [
+                {"squared_error": [0.1 * scatter * (ratio + offset + shift)], reference: 0.1}
+                for scatter in (0.99, 1.0, 1.01)
+            ]
+            points.append(Point(setting.model_dump(), metrics, {}, setting))
+        verdict = row.verdict(points)
+        assert verdict.status == status
+        assert verdict.measured == pytest.approx(ratio + shift)
+
+
+@pytest.mark.parametrize("flat", [False, True])
+def test_claims_about_a_map_compare_its_cells(flat):
+    points = []
+    for first, second, penalty in itertools.product((5, 40), (5, 40), (1e-4, 1.0)):
+        error = 0.1 if flat else 0.1 * 2.5 ** (min(first, second) == 5) * 2.05 ** (penalty > 0.1)
+        setting = NeuralLoFiImagesParameters(
+            samples=400, directions=first, second_directions=second, penalty=penalty
+        )
+        metrics = [{"squared_error": [error * scatter]} for scatter in (0.98, 1.0, 1.02)]
+        points.append(Point(setting.model_dump(), metrics, {}, setting))
+    rows = {row.name: row for row in system.claims}
+    for name in ("both-filters-need-directions", "large-penalties-lose"):
+        assert rows[name].verdict(points).status == ("fails" if flat else "holds")
 
 
 @pytest.mark.parametrize(

@@ -157,7 +157,7 @@ def everything(points):
 def test_claims_find_their_points(claim, points):
     verdict = claim.verdict(system.settled(everything(points)))
     if verdict.status == "not testable":  # two replicates are few
-        assert re.search("more replicate|run with --preset (backward|patches)", verdict.reason)
+        assert re.search("more replicate|run with --preset (backward|map|patches)", verdict.reason)
     else:
         assert np.isfinite(verdict.measured)
     studies.check_without_points(claim)
@@ -191,6 +191,7 @@ def changed(points, name, change):
         ("rate-in-width", "gram_deviation", lambda v, k: 3 * v),
         ("meaningless-labels-have-a-ratio-of-one", "permuted_ratio", lambda v, k: 3 + v / 10),
         ("chosen-directions-are-no-worse-than-none", "auto_squared_error", lambda v, k: 2 * v),
+        ("first-step-of-two-layers", "layers_first_step", lambda v, k: v - 0.4),
     ],
 )
 def test_claims_fail_on_records_that_contradict_them(claim, metric, change, points):
@@ -246,6 +247,8 @@ def test_figures_show_measurement_and_prediction(points):
         "width",
         "gram",
         "early-gradient",
+        "first-layer-gradient",
+        "second-layer-gradient",
     ]
     for figure in figures:
         assert figure.caption

@@ -15,6 +15,7 @@ from solvable.frame.traces import Trace
 from solvable.models.lofi_images.claims import (
     Values,
     by_directions,
+    first_error,
     kept,
     null_ratio,
     paired_ratio,
@@ -23,7 +24,11 @@ from solvable.models.lofi_images.claims import (
     whole,
 )
 from solvable.models.lofi_images.images import images
-from solvable.models.lofi_images.parameters import ALIGNED_DIRECTIONS, USUAL_DIRECTIONS
+from solvable.models.lofi_images.parameters import (
+    ALIGNED_DIRECTIONS,
+    LAYER_STEPS,
+    USUAL_DIRECTIONS,
+)
 from solvable.plots.figure import Figure, Map
 
 
@@ -53,6 +58,18 @@ def several_directions(point: Point) -> bool:
 def trained(point: Point) -> bool:
     """Return True if a network was trained by gradient descent."""
     return point.values("gradient_alignment").ndim > 1
+
+
+def layers_trained(point: Point) -> bool:
+    """Return True if a network of two hidden layers was trained by gradient descent."""
+    name = "layers_alignment"
+    measured = all(name in metrics for metrics in point.metrics)
+    return measured and point.values(name).ndim > 1
+
+
+def of_layer(name: str, layer: int) -> Callable[[Point], np.ndarray]:
+    """Return a function: a metric of one hidden layer after each number of steps."""
+    return lambda point: point.values(name).reshape(point.replicates, 2, -1)[:, layer]
 
 
 def chance_overlap(point: Point) -> tuple[float, float]:
@@ -198,6 +215,8 @@ def most_first(places: Sequence[float]) -> Sequence[float]:
 
 WIDTH = Axis("width", "random features P")
 
+steps = ", ".join(map(str, LAYER_STEPS))
+
 PANELS = (
     by_number("squared_error", "The squared error is lowest at an intermediate number of directions"),
     by_number("error", "The error is lowest at some tens of directions"),
@@ -234,7 +253,7 @@ PANELS = (
         "two-filters", "Squared error over the directions of both filters",
         Axis("directions", "directions of the first filter"),
         Axis("second_directions", "directions of the second filter"),
-        value=lambda point: by_directions(point, "squared_error")[:, 0],
+        value=first_error,
         label="test error (mean squared)", scale="log",
         where=lambda point: point.setting.second_directions > 0,
         caption="Infinitely wide networks with a fixed penalty of the readout, relative to the power of "
@@ -242,10 +261,19 @@ PANELS = (
     ),
     patches,
     Panel(
+        "random-filters", "Learned and random convolutional filters", "test error (mean squared)",
+        [
+            Trace("", "learned", theory=None, value=first_error),
+            Trace("random_filters_squared_error", "random", theory=None, dashed=True),
+        ],
+        "Convolutional networks with as many learned as random filters (dashed), on the same splits.",
+        x_label="training images n", where=lambda point: point.setting.patch > 0, note=subject,
+        y_scale="log",
+    ),
+    Panel(
         "backward", "Filters coupled backwards", "test error (mean squared)",
         [
-            Trace("", "coupled", theory=None,
-                  value=lambda point: by_directions(point, "squared_error")[:, 0]),
+            Trace("", "coupled", theory=None, value=first_error),
             Trace("forward_squared_error", "forward", theory=None, dashed=True),
         ],
         "Backward signals replace a fifth of the directions of each filter in up to four passes; dashed: "
@@ -311,5 +339,22 @@ PANELS = (
         against="weight_change", x_label="change of the weights / initial weights",
         where=trained, at=lambda places: places[-1:], note=subject, x_scale="log", y_range=(0, 1.02),
         once=[Trace("", "random", theory=None, value=chance_overlap, dashed=True, colour=7)],
+    ),
+    *(
+        Panel(
+            f"{word}-layer-gradient", f"First steps of the {word} of two hidden layers",
+            "squared overlap of the leading directions",
+            [Trace("", "filter", theory=None, value=of_layer("layers_alignment", layer), colour=0),
+             Trace("", "principal components", theory=None, colour=1,
+                   value=of_layer("layers_principal_alignment", layer))],
+            f"Both layers of 1,000 neurons are trained together; {steps} steps. Mean squared overlap "
+            "of the eleven leading directions of the change of the weights with the filter and with "
+            f"principal components of {below}, at the largest number of images.",
+            against=lambda point, layer=layer: of_layer("layers_change", layer)(point).mean(axis=0),
+            x_label="change of the weights / initial weights", where=layers_trained,
+            at=lambda places: places[-1:], note=subject, x_scale="log", y_range=(0, 1.02),
+        )
+        for layer, word, below in (
+            (0, "first", "the pixels"), (1, "second", "the outputs of the first layer"))
     ),
 )  # fmt: skip

@@ -24,6 +24,7 @@ from solvable.models.lofi_images.images import (
 )
 from solvable.models.lofi_images.parameters import (
     ALIGNED_DIRECTIONS,
+    LAYER_STEPS,
     TRAINED_STEPS,
     USUAL_DIRECTIONS,
     NeuralLoFiImagesParameters,
@@ -31,6 +32,7 @@ from solvable.models.lofi_images.parameters import (
 from solvable.networks.backlofi import BackLoFiClassifier
 from solvable.networks.blocks import Block, network_blocks
 from solvable.networks.early_gradient import early_alignment
+from solvable.networks.early_layers import layer_alignment
 from solvable.networks.lofi import NeuralLoFiClassifier, NeuralLoFiTransformer
 from solvable.operators import RandomLift
 
@@ -46,6 +48,7 @@ METRICS = (
     "patch_shapes", "pixel_filters", "layer_strengths",
     "forward_error", "forward_squared_error",
     "first_step_alignment", "gradient_alignment", "principal_alignment", "weight_change",
+    "layers_first_step", "layers_alignment", "layers_principal_alignment", "layers_change",
 )  # fmt: skip
 """Names of a replicate's metrics; a metric is None if the setting does not define it."""
 
@@ -124,6 +127,8 @@ def measure(parameters: NeuralLoFiImagesParameters, rng: np.random.Generator) ->
         return metrics  # cells of a map need no other method
     if not split.ten:
         metrics |= _trained(parameters, split)
+        if parameters.trains_two_layers:
+            metrics |= _layers(parameters, split)
     return metrics | _others(parameters, split) | _strengths(parameters, split)
 
 
@@ -232,6 +237,25 @@ def _trained(parameters: NeuralLoFiImagesParameters, split: _Split) -> Metrics:
         "gradient_alignment": found.filter_overlap.tolist(),
         "principal_alignment": found.principal_overlap.tolist(),
         "weight_change": found.relative_change.tolist(),
+    }
+
+
+def _layers(parameters: NeuralLoFiImagesParameters, split: _Split) -> Metrics:
+    """Overlaps of the first steps of two hidden layers of 1,000 neurons with the filter of each."""
+    found = layer_alignment(
+        split.X.astype(np.float32),
+        split.targets(split.y)[:, 0],
+        activation=parameters.activation,
+        steps=LAYER_STEPS,
+        n_directions=ALIGNED_DIRECTIONS,
+        seed=split.seed,
+    )
+    first = np.stack([found.filter_overlap[:, 0], found.principal_overlap[:, 0]], axis=1)
+    return {
+        "layers_first_step": first.ravel().tolist(),
+        "layers_alignment": found.filter_overlap.ravel().tolist(),
+        "layers_principal_alignment": found.principal_overlap.ravel().tolist(),
+        "layers_change": found.relative_change.ravel().tolist(),
     }
 
 

@@ -19,10 +19,12 @@ from solvable.models.lofi_images.images import (
 )
 from solvable.models.lofi_images.parameters import (
     ALIGNED_DIRECTIONS,
+    LAYER_STEPS,
     TRAINED_STEPS,
     NeuralLoFiImagesParameters,
 )
 from solvable.networks.early_gradient import limit_of_first_step
+from solvable.networks.early_layers import limit_of_first_layers
 from solvable.spectra.sample_lattice import lattice_sizes
 
 
@@ -48,13 +50,18 @@ def predict(parameters: NeuralLoFiImagesParameters) -> Metrics:
             "emerged": forecast_emerged(data, parameters.task, lift, parameters.samples),
         }
         if parameters.task == "even-odd" and lift == "relu":
-            found["first_step_alignment"] = np.sum(
-                [
-                    size.weight * _alignment(data, size.index, size.samples)
-                    for size in lattice_sizes(parameters.samples, fewest=50)
-                ],
-                axis=0,
-            ).tolist()
+            sizes = lattice_sizes(parameters.samples, fewest=50)
+            names = {"first_step_alignment": 1}
+            if parameters.trains_two_layers:
+                names["layers_first_step"] = 2
+            for name, layers in names.items():
+                found[name] = np.sum(
+                    [
+                        size.weight * _alignment(data, layers, size.index, size.samples)
+                        for size in sizes
+                    ],
+                    axis=0,
+                ).tolist()
         return found
     stream = random_stream(0, "images for predictions")
     chosen = X[stream.permutation(len(X))[: min(parameters.samples, GRAM_SAMPLES)]]
@@ -75,14 +82,17 @@ def _dimensions(
 
 
 @lru_cache(maxsize=256)
-def _alignment(data: str, stream: int, samples: int) -> np.ndarray:
+def _alignment(data: str, layers: int, stream: int, samples: int) -> np.ndarray:
     """Overlaps of the first step of infinitely wide ReLU networks, averaged over draws of images."""
+    limit = limit_of_first_step if layers == 1 else limit_of_first_layers
+    # a draw takes longer with two layers, whose kernels are matrices of all images
+    draws = {("digits", 1): 16, ("digits", 2): 8, ("mnist-5k", 1): 4, ("mnist-5k", 2): 2}
     X, digits = images(data)
     y = np.where(digits % 2 == 1, 1.0, -1.0)
     overlaps = []
-    for draw in range(16 if data == "digits" else 4):
+    for draw in range(draws[data, layers]):
         rows = random_stream(0, "images for alignment", stream, draw).permutation(len(X))[:samples]
-        overlaps.append(limit_of_first_step(X[rows], y[rows], n_directions=ALIGNED_DIRECTIONS))
+        overlaps.append(np.ravel(limit(X[rows], y[rows], n_directions=ALIGNED_DIRECTIONS)))
     return np.mean(overlaps, axis=0)
 
 
@@ -106,7 +116,14 @@ def chance(parameters: NeuralLoFiImagesParameters, prediction: Metrics) -> Metri
 def _chance_alignment(parameters: NeuralLoFiImagesParameters) -> Metrics:
     """Overlaps of a change of the weights in random directions."""
     share = ALIGNED_DIRECTIONS / images(parameters.data)[0].shape[1]
-    return {
+    second = ALIGNED_DIRECTIONS / 1_000  # the second layer has 1,000 inputs
+    both = [share] * len(LAYER_STEPS) + [second] * len(LAYER_STEPS)
+    layers: Metrics = {
+        "layers_first_step": [share, share, second, second],
+        "layers_alignment": list(both),
+        "layers_principal_alignment": list(both),
+    }
+    return (layers if parameters.trains_two_layers else {}) | {
         "first_step_alignment": [share, share],
         "gradient_alignment": [share] * len(TRAINED_STEPS),
         "principal_alignment": [share] * len(TRAINED_STEPS),

@@ -30,7 +30,7 @@ PRESETS = {
             "width": (300,),
             "samples": (600, 1_000),
         },
-        replicates=6,
+        replicates=8,
     ),
     "width": Preset(
         "Networks of up to 100,000 random features against their kernel, digits; about two minutes.",
