@@ -7,7 +7,8 @@ diagnosed. Each matrix with a bulk is cut at its edge alone, whether that is sug
 suggested cuts of a network are made together. The output is Markdown: every suggested cut, the
 largest loss first; then the cuts that are not suggested, by reason. The bounds: at most one in twenty
 of the suggested cuts raises the loss by more than 5 %, and the sign of the change of loss with all
-cuts of a network is the predicted one for at least nine in ten networks.
+cuts of a network is the predicted one for at least nine in ten networks with a prediction. Networks
+without a prediction, and changes within two standard errors over the held-out rows, are counted too.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ from torch import Tensor, nn
 
 from solvable.diagnose import MatrixDiagnosis, diagnose_file, diagnose_matrix
 from solvable.diagnose.attention.query_key_arrays import Heads
-from solvable.diagnose.pruning.prediction import predicted
+from solvable.diagnose.pruning.evaluation import CLEAR
+from solvable.diagnose.pruning.prediction import narrowest_of, predicted
 from solvable.diagnose.pruning.truncation import truncated
 from solvable.diagnose.roles import Part, parts_of
 
@@ -71,6 +73,8 @@ class Outcome:
     together: float | None  # loss with all suggested cuts; None without a suggestion
     denoised: float | None  # loss with the same matrices denoised
     predicted: str  # predicted effect of all suggested cuts: "worse", "no change" or ""
+    most: int  # largest number of directions that a suggested cut keeps
+    narrowest: int  # number of singular values of the narrowest matrix
     error: float  # standard error of the change of the loss, over the held-out rows
     start: float  # smallest cosine between a removed bulk and the weights before training
     seconds: float  # seconds of CPU time
@@ -152,12 +156,14 @@ def try_cuts(index: int, seed: int) -> Outcome:
             best = parts.shrunk().reshape(new.shape).astype(new.dtype)
             set_array(model, name, placed(now, part, best))
         denoised = held_out_loss(network, model)
-    effect = predicted([parts for *_, parts in suggested])[0]
+    narrowest = narrowest_of(rows)
+    effect = predicted([parts for *_, parts in suggested], narrowest)[0]
+    most = max((len(parts.values) for *_, parts in suggested), default=0)
     fitted = sum(row.fitted for row in rows)
     seconds = time.process_time() - started
     return Outcome(
-        network.name, seed, loss, fitted, trials, together, denoised, effect, error,
-        min(cosines, default=np.nan), seconds,
+        network.name, seed, loss, fitted, trials, together, denoised, effect, most,
+        0 if narrowest is None else narrowest.width, error, min(cosines, default=np.nan), seconds,
     )  # fmt: skip
 
 
@@ -204,27 +210,39 @@ def networks_table(found: Sequence[Outcome]) -> None:
         print(f"| {name} | {losses} | {fitted} | {counts} | {all_of_them} |")
 
 
-def sign_table(found: Sequence[Outcome]) -> float:
-    """Print each network with a suggestion: predicted and measured effect; return the share right."""
-    # The change has a standard error over the held-out rows; the sign counts whether it is clear or not.
+def sign_table(found: Sequence[Outcome]) -> tuple[float, float]:
+    """Print predicted and measured effects; return the shares right and without a prediction."""
     heads = ("network, seed", "cuts", "loss", "all cuts", "denoised", "measured", "predicted")
-    _head(*heads, "cosine of bulk and start")
+    _head(*heads, "kept, narrowest", "cosine of bulk and start")
     judged = [one for one in found if one.together is not None]
-    right = 0
+    counts = {"right": 0, "wrong": 0, "right, not clear": 0, "wrong, not clear": 0}
+    signs = 0
     for one in sorted(judged, key=lambda outcome: -outcome.together / outcome.loss):
-        change = one.together / one.loss - 1
+        change, error = one.together / one.loss - 1, one.error / one.loss
         measured = "no change" if abs(change) <= 1e-4 else "worse" if change > 0 else "better"
-        right += measured == one.predicted
+        clear = measured == "no change" or abs(change) > CLEAR * error
+        signs += measured == (one.predicted or "worse")
+        if one.predicted:
+            verdict = "right" if measured == one.predicted else "wrong"
+            counts[verdict if clear else f"{verdict}, not clear"] += 1
         cuts = sum(not trial.reason for trial in one.trials)
         print(
             f"| {one.network}, {one.seed} | {cuts} | {one.loss:.4g} | "
-            f"{100 * change:+.2f} ± {100 * one.error / one.loss:.2f} % | "
-            f"{100 * (one.denoised / one.loss - 1):+.2f} % | {measured} | {one.predicted} | "
-            f"{one.start:.2f} |"
+            f"{100 * change:+.2f} ± {100 * error:.2f} % | "
+            f"{100 * (one.denoised / one.loss - 1):+.2f} % | "
+            f"{measured if clear else f'{measured}, not clear'} | "
+            f"{one.predicted or 'no prediction'} | {one.most}, {one.narrowest} | {one.start:.2f} |"
         )
-    print(f"\n{len(found) - len(judged)} of {len(found)} networks have no cut and no prediction")
-    print(f"the predicted effect is right for {right} of {len(judged)} networks")
-    return right / max(len(judged), 1)
+    total = sum(counts.values())
+    right = counts["right"] + counts["right, not clear"]
+    print(f"\n{len(found) - len(judged)} of {len(found)} networks have no cut")
+    print(f"{len(judged) - total} of {len(judged)} networks with a cut have no prediction")
+    print(f"the predicted effect is right for {right} of {total} networks with a prediction")
+    print(
+        f"changes beyond two standard errors alone: {counts['right']} right, {counts['wrong']} wrong"
+    )
+    print(f"a rule that always predicts: right for {signs} of {len(judged)}")
+    return right / max(total, 1), (len(judged) - total) / max(len(judged), 1)
 
 
 def suggested_table(trials: Sequence[Trial]) -> None:
@@ -265,7 +283,7 @@ def main() -> None:
     trials = [trial for outcome in found for trial in outcome.trials]
     suggested = [trial for trial in trials if not trial.reason]
     networks_table(found)
-    right = sign_table(found)
+    right, without = sign_table(found)
     suggested_table(suggested)
     withheld_table([trial for trial in trials if trial.reason])
     print()
@@ -279,6 +297,7 @@ def main() -> None:
     share = harmful / max(len(suggested), 1)
     show("share of suggested cuts that raise the loss by > 5 %", share, 0.05, at_least=False)
     show("share of networks with the predicted sign of the change of loss", right, 0.9)
+    print(f"share of networks with a cut but no prediction: {100 * without:.0f} %")
     show("share of matrices with a suggestion", len(suggested) / matrices, 0.02)
 
 

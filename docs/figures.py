@@ -33,6 +33,7 @@ DRAWN = {
     "spectrum.svg": Drawing(
         "sequential-recovery", "Features leave the bulk of the spectrum at n = 26"
     ),
+    "spectra.svg": Drawing("sequential-recovery", "Whole spectra"),
     "quadratic-network-error.svg": Drawing("quadratic-network", "Test error (marchenko-pastur)"),
     "quadratic-network-recovery.svg": Drawing("quadratic-network", "Test error", "recovery"),
     "quadratic-network-spectrum.svg": Drawing(

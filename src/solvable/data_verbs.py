@@ -205,8 +205,9 @@ def diagnose_weights(
     factors : bool
         Whether also to write each cut matrix as two factors.
     evaluate : callable or str, optional
-        Function that takes the path of weights and returns the loss (lower is better), or its place as
-        ``"FILE.py:FUNCTION"``; it is called for the original and each variant.
+        Function that takes the path of weights and returns the loss (lower is better) or the losses of
+        all held-out rows, or its place as ``"FILE.py:FUNCTION"``; it is called for the original and each
+        variant. Losses of rows give the change of the loss a standard error.
     seed : int
         Seed of the bootstraps.
     workers : int, optional

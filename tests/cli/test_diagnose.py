@@ -206,6 +206,10 @@ def test_integers_and_missing_numbers_alone_are_refused(tmp_path, call):
         assert f"{name}.safetensors: no matrix can be measured. {reason}" in error
         assert error.count("solvable: ") == 1
         assert not (tmp_path / "out").exists()
+    before = set(tmp_path.iterdir())
+    status, _, error = call("diagnose", "lost.safetensors")
+    assert status == 2
+    assert set(tmp_path.iterdir()) == before, "the default directory of results was made"
 
 
 def test_nothing_is_overwritten(tmp_path, call, diagnosed):

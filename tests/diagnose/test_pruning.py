@@ -15,8 +15,8 @@ from tests.diagnose.test_cuts import STRONG, spiked
 import solvable
 from solvable.diagnose import cut_matrix, diagnose_matrix
 from solvable.diagnose.pruning import words
-from solvable.diagnose.pruning.evaluation import load_function, measured
-from solvable.diagnose.pruning.prediction import predicted
+from solvable.diagnose.pruning.evaluation import Measured, effect_of, load_function, measured
+from solvable.diagnose.pruning.prediction import Narrowest, narrowest_of, predicted
 from solvable.diagnose.pruning.truncation import truncated
 from solvable.errors import InvalidData, InvalidParameter
 
@@ -124,7 +124,11 @@ def test_without_a_suggestion_nothing_is_written(tmp_path):
         ("0.3", "returned '0.3'"),
         (None, "returned None"),
         (True, "returned True"),
-        (np.ones(2), "one number"),
+        (np.ones((2, 2)), "one number"),
+        (np.ones(1), "for each held-out row"),
+        ([1.0, "low"], "for each held-out row"),
+        (np.array([True, False]), "for each held-out row"),
+        ([1.0, float("nan")], "the loss is NaN"),
         (float("inf"), "the loss is inf"),
     ],
 )
@@ -134,6 +138,48 @@ def test_only_one_number_is_a_loss(tmp_path, value, fault):
     assert fault in found.fault
     for number in (2, 2.0, np.float32(2), np.array(2)):
         assert measured(lambda path, number=number: number, tmp_path).loss == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize(
+    ("after", "effect"),
+    [
+        ([1.2, 2.3, 3.1, 4.2], "worse"),  # 0.2 ± 0.04
+        ([0.8, 1.7, 2.9, 3.8], "better"),
+        ([1.5, 1.8, 3.3, 4.0], "not clear"),  # 0.15 ± 0.16
+        ([1.0, 2.0, 3.0, 4.0001], "no change"),
+    ],
+)
+def test_a_change_of_the_losses_of_rows_has_a_paired_error(tmp_path, after, effect):
+    before = measured(lambda path: np.array([1.0, 2.0, 3.0, 4.0]), tmp_path)
+    assert before.loss == pytest.approx(2.5)
+    differences = np.array(after) - [1.0, 2.0, 3.0, 4.0]
+    change, error, found = effect_of(before, measured(lambda path: after, tmp_path), 1e-4)
+    assert found == effect
+    assert change == pytest.approx(differences.mean())
+    assert error == pytest.approx(differences.std(ddof=1) / 2)
+    # One number alone has no error, and so every change beyond the tolerance has a sign.
+    one = Measured(2.5, "", 0.0)
+    assert effect_of(one, Measured(2.65, "", 0.0), 1e-4)[1:] == (None, "worse")
+
+
+def test_a_change_within_its_error_is_not_called_better(file, tmp_path):
+    original = load_file(file)
+
+    def losses(path):
+        changed = np.abs(load_file(path)["a.weight"] - original["a.weight"]).sum() > 0
+        return np.array([1.0, 1.0, 1.0]) + changed * np.array([-0.4, -0.1, 0.3])
+
+    found = solvable.diagnose_weights(file, prune=tmp_path / "out", evaluate=losses, workers=1)
+    pruning = found.pruning
+    effects = {words.label(one): one.measured for one in pruning.variants}
+    assert effects["pruned"] == effects["denoised"] == effects["a.weight alone"] == "not clear"
+    assert effects["b.weight alone"] == "no change"
+    assert pruning.best is None
+    assert words.answer(pruning).startswith("No written weights are clearly better; the ")
+    assert "less than two standard errors" in words.answer(pruning)
+    assert "-0.0667 ± 0.2" in words.variant_table(pruning).to_text()
+    assert any(text.startswith("not clear: ") for text in words.sentences(pruning))
+    assert any("right for 0 of 1 measured row." in text for text in words.sentences(pruning))
 
 
 def test_bad_options_are_refused_before_anything_is_written(file, tmp_path):
@@ -164,6 +210,32 @@ def test_the_predicted_effect():
     parts = replace(parts, bulk_norm=0.009 * parts.norm)
     assert predicted([parts])[0] == "no change"
     assert predicted([parts], refitted=True)[0] == "worse"
+
+
+def test_no_sign_is_predicted_of_more_directions_than_the_network_passes():
+    row = diagnose_matrix(spiked(0, (100, 150), STRONG))
+    parts = truncated(spiked(0, (100, 150), STRONG), row)  # six directions
+    assert predicted([parts], Narrowest("head", 5))[0] == "worse"
+    effect, because = predicted([parts], Narrowest("head", 4))
+    assert effect == ""
+    assert "keeps 6 directions, but head passes only 4" in because
+    small = replace(parts, bulk_norm=0.009 * parts.norm)
+    assert predicted([small], Narrowest("head", 4))[0] == "no change"
+
+
+def test_the_narrowest_matrix_is_no_embedding_filter_or_vector():
+    shapes = {"tok_emb.weight": (9, 64), "conv.weight": (16, 1, 3, 3), "bias": (8,)}
+    rows = [replace(_blank(), name=name, shape=shape) for name, shape in shapes.items()]
+    assert narrowest_of(rows) is None
+    rows += [
+        replace(_blank(), name="fc", shape=(64, 32)),
+        replace(_blank(), name="head", shape=(10, 64)),
+    ]
+    assert narrowest_of(rows) == ("head", 10)
+
+
+def _blank():
+    return diagnose_matrix(np.ones((2, 2)))
 
 
 def test_the_copy_of_the_best_cut_alone_is_kept(file, tmp_path):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -227,6 +229,35 @@ def test_a_spectrum_has_a_histogram_its_law_and_lines():
     assert [marker.label for marker in figure.markers] == ["edge"]
     assert figure.caption == "Two replicates. See."
     assert record(figure).named("histogram")
+
+
+def test_spectra_of_several_points_share_a_figure():
+    def law(point, values):
+        x = np.array([0.0, 1.0])
+        return Law([("law", x, x, "line")], [Marker(0.5 + point.setting.samples, "edge")], 4)
+
+    panel = Spectrum("spectra", "Spectra", "eigenvalue", lambda point: [[0.0, point.setting.samples]],
+                     law, lambda curve: curve.points, together=True)  # fmt: skip
+    figures = system(panel).figures(points(kind=("a", "b"), dimension=(16,)))
+    assert [(f.name, f.title) for f in figures] == [
+        ("spectra-kind-a", "Spectra (kind a)"), ("spectra-kind-b", "Spectra (kind b)"),
+    ]  # fmt: skip
+    parts = figures[0].series
+    assert [part.kind for part in parts] == ["histogram", "line"] * 3
+    assert [part.colour for part in parts] == [0, 0, 1, 1, 2, 2]
+    assert [part.label for part in parts[::2]] == ["samples = 10", "samples = 20", "samples = 40"]
+    # common bins, from 0 to the largest eigenvalue of all points
+    for part in parts[::2]:
+        np.testing.assert_allclose(part.x, [0, 10, 20, 30, 40])
+    np.testing.assert_allclose(
+        [part.y for part in parts[::2]], [[1, 1, 0, 0], [1, 0, 1, 0], [1, 0, 0, 1]]
+    )
+    np.testing.assert_allclose(parts[1].y, [0, 10])  # eigenvalues per bin
+    assert [m.x for m in figures[0].markers] == pytest.approx([10.5, 20.5, 40.5])
+    assert [(m.label, m.colour) for m in figures[0].markers] == [("", 0), ("", 1), ("", 2)]
+    assert record(figures[0]).named("histogram")
+    # One point alone has the figure of its own.
+    assert system(replace(panel, at=lambda c: c.points[:1])).figures(points(dimension=(16,))) == []
 
 
 def test_curves_that_share_figures_show_one_spectrum_each():

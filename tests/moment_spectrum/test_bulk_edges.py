@@ -112,7 +112,7 @@ def test_quadrature_finds_edges_and_moments():
     spectrum = np.sort(rng.standard_normal(400))
     spectrum[0] = -5.0
     held = np.eye(400)[:, :1]
-    measure = quadrature_of(lambda v: spectrum * v, held, rng, steps=60)
+    measure = quadrature_of(lambda U: spectrum[:, None] * U, held, rng, steps=60)
     rest = spectrum[1:]
     assert measure.probabilities.sum() == pytest.approx(1)
     # The projected vector has eigenvalue -5, which must not appear.
@@ -124,7 +124,7 @@ def test_quadrature_finds_edges_and_moments():
 
 
 def test_quadrature_stops_in_an_invariant_space():
-    measure = quadrature_of(lambda v: 2.0 * v, np.empty((50, 0)), random_stream("flat"))
+    measure = quadrature_of(lambda U: 2.0 * U, np.empty((50, 0)), random_stream("flat"))
     assert measure.atoms == pytest.approx([2.0])
 
 

@@ -94,7 +94,8 @@ def diagnose(
     factors
         With --prune, also write each cut matrix as two thin factors, NAME.left and NAME.right.
     evaluate
-        FILE.py:FUNCTION, which takes the path of weights and returns the loss; executes your file.
+        FILE.py:FUNCTION, which takes the path of weights and returns the loss, or the losses of all
+        held-out rows; executes your file.
     quick
         Only norm, stable rank, edge and tail of each matrix, untested, for sorting and plotting.
     order

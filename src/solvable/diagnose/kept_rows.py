@@ -42,6 +42,7 @@ class KeptRows:
 
     def __init__(self, path: Path, fingerprint: str) -> None:
         self.path = path
+        self._made: list[Path] = []  # directories that were made for the file, the innermost first
         versions = " ".join(version(name) for name in ("solvable", "numpy", "scipy"))
         self.identity = hashlib.sha256(f"{_FORMAT} {fingerprint} {versions}".encode()).hexdigest()
 
@@ -68,6 +69,8 @@ class KeptRows:
         content = {"identity": self.identity, "key": key, "row": _encoded(row)}
         # The line break in front ends a line that was cut.
         line = b"\n" + json.dumps(content).encode() + b"\n"
+        parents = self.path.parents
+        self._made = self._made or [path for path in parents if not path.exists()]
         with suppress(OSError):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             place = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
@@ -77,9 +80,11 @@ class KeptRows:
                 os.close(place)
 
     def remove(self) -> None:
-        """Remove the file."""
+        """Remove the file, and the directories that were made for it if nothing else is in them."""
         with suppress(OSError):
             self.path.unlink()
+            for directory in self._made:
+                directory.rmdir()
 
 
 def _encoded(value: Any) -> Any:

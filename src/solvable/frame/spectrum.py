@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
-from solvable.frame.curves import Curve
+from solvable.frame.curves import Axis, Curve, place
 from solvable.frame.panels import grouped, suffix_of
 from solvable.frame.points import Point
 from solvable.plots.figure import Figure, Marker, Series
@@ -74,6 +74,9 @@ class Spectrum:
         Scale of the vertical axis.
     overlay : tuple of str
         Varying parameters for each value of which only the middle point is shown.
+    together : bool
+        True for one figure of all shown points of a curve, one colour each, with common bins and without
+        the labels of vertical lines.
 
     Examples
     --------
@@ -99,6 +102,7 @@ class Spectrum:
     place: str = ""
     y_scale: Literal["linear", "log"] = "linear"
     overlay: tuple[str, ...] = ()
+    together: bool = False
 
     def __call__(self, curves: Sequence[Curve]) -> list[Figure]:
         """Draw the figures of all shown points."""
@@ -112,37 +116,84 @@ class Spectrum:
         for group in grouped(curves):
             for curve in group.curves:
                 points = self.at(curve)
+                words = f" ({group.words})" if group.words else ""
+                if self.together:
+                    name, title = f"{self.name}{group.suffix}", self.title + words
+                    if len(points) > 1:
+                        draw = partial(self._overlaid, points, curve.axis, name, title)
+                        pieces.append((name, draw))
+                    continue
                 for point in points[len(points) // 2 :][:1] if id(curve) in several else points:
                     x = curve.axis.coordinate(point)
                     name = f"{self.name}{group.suffix}{suffix_of(self.place.format(x))}"
-                    title = self.title.format(x) + (f" ({group.words})" if group.words else "")
+                    title = self.title.format(x) + words
                     pieces.append((name, partial(self._figure, point, name, title)))
         return pieces
 
     def _figure(self, point: Point, name: str, title: str) -> Figure:
-        values = [np.asarray(row, dtype=float).reshape(-1) for row in self.values(point)]
-        values = [row[np.isfinite(row)] for row in values]
+        values = self._values(point)
         law = self.law(point, values)
-        counts, edges = np.histogram(np.concatenate([np.empty(0), *values]), bins=law.bins)
-        counts = counts / max(len(values), 1)
-        width = edges[1] - edges[0]
-        series = [Series(self.label, edges, counts, "histogram", colour=0)]
+        edges = np.histogram_bin_edges(np.concatenate([np.empty(0), *values]), bins=law.bins)
+        series = self._series(values, law, edges, self.label)
         limits = None
         if law.quantile is not None:
-            heights = np.concatenate([np.asarray(line[2]) * width for line in law.lines])
+            heights = np.concatenate([np.asarray(part.y) for part in series[1:]])
             seen = heights[heights > 0]
-            tops = [0.1, *counts, *([np.quantile(seen, law.quantile)] if seen.size else [])]
+            tops = [0.1, *series[0].y, *([np.quantile(seen, law.quantile)] if seen.size else [])]
             limits = (0.0, 1.15 * float(max(tops)))
-        for label, x, density, kind in law.lines:
-            series.append(Series(label, x, np.asarray(density) * width, kind, colour=1))
+        markers = [marker for marker in law.markers if np.isfinite(marker.x)]
+        return self._drawn(name, title, series, markers, law.caption, limits)
+
+    def _overlaid(self, points: Sequence[Point], axis: Axis, name: str, title: str) -> Figure:
+        values = [self._values(point) for point in points]
+        laws = [self.law(point, rows) for point, rows in zip(points, values, strict=True)]
+        pooled = np.concatenate([row for rows in values for row in rows])
+        edges = np.histogram_bin_edges(pooled, bins=laws[0].bins)
+        series: list[Series] = []
+        markers: list[Marker] = []
+        for colour, (point, rows, law) in enumerate(zip(points, values, laws, strict=True)):
+            parts = self._series(rows, law, edges, place(point, axis))
+            series += [replace(part, colour=colour) for part in parts]
+            lines = [marker.x for marker in law.markers if np.isfinite(marker.x)]
+            markers += [Marker(x, "", colour) for x in lines]
+        return self._drawn(name, title, series, markers)
+
+    def _values(self, point: Point) -> list[np.ndarray]:
+        """Return the finite eigenvalues of each replicate."""
+        rows = [np.asarray(row, dtype=float).reshape(-1) for row in self.values(point)]
+        return [row[np.isfinite(row)] for row in rows]
+
+    @staticmethod
+    def _series(
+        values: Sequence[np.ndarray], law: Law, edges: np.ndarray, label: str
+    ) -> list[Series]:
+        """Return the histogram, and the lines of the law in eigenvalues per bin."""
+        counts = np.histogram(np.concatenate([np.empty(0), *values]), bins=edges)[0]
+        width = edges[1] - edges[0]
+        lines = [
+            Series(name, x, np.asarray(density) * width, kind, colour=1)
+            for name, x, density, kind in law.lines
+        ]
+        histogram = Series(label, edges, counts / max(len(values), 1), "histogram", colour=0)
+        return [histogram, *lines]
+
+    def _drawn(
+        self,
+        name: str,
+        title: str,
+        series: Sequence[Series],
+        markers: Sequence[Marker],
+        caption: str = "",
+        limits: tuple[float, float] | None = None,
+    ) -> Figure:
         return Figure(
             name,
             title,
             self.x_label,
             "eigenvalues per replicate",
             series,
-            " ".join(filter(None, [law.caption, self.caption])),
-            [marker for marker in law.markers if np.isfinite(marker.x)],
+            " ".join(filter(None, [caption, self.caption])),
+            markers,
             y_scale=self.y_scale,
             y_range=limits,
         )

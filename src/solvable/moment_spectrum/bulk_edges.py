@@ -20,6 +20,7 @@ from solvable.moment_spectrum.cubic_forms import cubic_operator, tensors_of
 from solvable.moment_spectrum.highest_chaos import chaos_eigenvalues
 from solvable.operators import HermiteFeatures, MomentOperator
 from solvable.spectra.edges import BulkEdges, upper_edge
+from solvable.spectra.lanczos import lanczos_quadrature
 
 Edges: TypeAlias = tuple[float, float]
 """Lower and upper edge of a bulk."""
@@ -90,25 +91,9 @@ def quadrature_of(
 ) -> SpectralMeasure:
     """Spectral measure of an operator on the complement of orthonormal columns, by Lanczos steps."""
     # The spectral measure of one random vector approximates the mean over all vectors.
-    size = len(vectors)
-    basis = np.empty((size, min(steps, size - vectors.shape[1])))
-    held = np.concatenate([vectors, basis], axis=1)
-    skipped = vectors.shape[1]
-    projected = np.zeros((basis.shape[1], basis.shape[1]))
-    vector = rng.standard_normal(size)
-    for k in range(basis.shape[1]):
-        for _ in range(2):
-            vector = vector - held[:, : skipped + k] @ (held[:, : skipped + k].T @ vector)
-        norm = np.linalg.norm(vector)
-        if norm <= 1e-12 * (np.max(np.abs(projected)) if k else 0.0):
-            projected = projected[:k, :k]
-            break
-        held[:, skipped + k] = vector / norm
-        vector = apply(held[:, skipped + k])
-        row = held[:, skipped : skipped + k + 1].T @ vector
-        projected[k, : k + 1] = projected[: k + 1, k] = row
-    atoms, coefficients = np.linalg.eigh(projected)
-    return SpectralMeasure(atoms, coefficients[0] ** 2)
+    start = rng.standard_normal((len(vectors), 1))
+    found = lanczos_quadrature(apply, start, steps=steps, outside=vectors)
+    return SpectralMeasure(found.nodes[found.held], found.weights[found.held])
 
 
 def free_upper_edge(
@@ -228,8 +213,8 @@ class PredictedBulk:
         if not known or self.n_features - vectors.shape[1] < 2:
             return self._moved(self._noise, centre)
 
-        def population(vector: np.ndarray) -> np.ndarray:
-            return np.asarray(sum(part(vector[:, None])[:, 0] for part in known))
+        def population(U: np.ndarray) -> np.ndarray:
+            return np.asarray(sum(part(U) for part in known))
 
         measure = quadrature_of(population, vectors, np.random.default_rng(self._seed))
         return self._moved(self._free_edges(measure.centred()), centre)

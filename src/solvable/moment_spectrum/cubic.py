@@ -67,7 +67,8 @@ def only_known(metrics: Metrics, samples: float) -> Metrics:
     # Single samples of large norm decide which directions are returned. In simulations at dimensions 12
     # to 20, predicted overlaps are within 0.03 for features below half their threshold, and for features
     # above three times their threshold if no other feature is in between. Other overlaps are off by up
-    # to 0.2, and errors by a sixth.
+    # to 0.2, and errors by up to a third. The noise has outliers from single samples, the population
+    # operator has further terms if labels are mapped, and errors of directions are not isotropic.
     overlaps = np.array(metrics["squared_overlap"], dtype=float)
     sizes = np.array(metrics["threshold_samples"], dtype=float)  # converts None to NaN
     lost = (overlaps < 0.05) & ~(samples > sizes / 2)

@@ -47,7 +47,8 @@ class ResultDirectory:
     def reserve(self, directory: Path, fingerprint: str) -> None:
         """Check that a directory can be written, and that nothing else would be overwritten."""
         self.check(directory, fingerprint)
-        # a new directory is removed again: paths.whole_directory makes it with its files
+        # new directories are removed again: paths.whole_directory makes them with the files
+        new = [path for path in (directory, *directory.parents) if not path.exists()]
         try:
             directory.mkdir(parents=True, exist_ok=True)
             probe = directory / f".{os.getpid()}.part"
@@ -55,6 +56,8 @@ class ResultDirectory:
             probe.unlink()
             with suppress(OSError):  # a directory with files stays
                 directory.rmdir()
+                for path in new[1:]:
+                    path.rmdir()
         except OSError as error:
             raise StorageFailed(
                 f"{directory} cannot be written ({error.strerror or error}). Choose a directory that "

@@ -5,6 +5,8 @@ from solvable.spectra.denoiser import overlaps as overlaps
 from solvable.spectra.edges import semicircle as semicircle
 from solvable.spectra.free_convolution import SpectralLaw as SpectralLaw
 from solvable.spectra.functionals import truncated_moments as truncated_moments
+from solvable.spectra.lanczos import LanczosQuadrature as LanczosQuadrature
+from solvable.spectra.lanczos import lanczos_quadrature as lanczos_quadrature
 from solvable.spectra.measures import Measure as Measure
 from solvable.spectra.measures import discrete as discrete
 from solvable.spectra.measures import power_law as power_law

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -75,6 +76,14 @@ def test_pickles_with_code_are_refused_and_not_executed(tmp_path, monkeypatch, z
     assert "\n" not in str(caught.value)
     assert "weights_only=False" not in str(caught.value)
     assert not Path("sprung").exists()
+
+
+def test_the_reason_of_a_plain_pickle_is_not_the_advice_of_torch(tmp_path):
+    (tmp_path / "w.bin").write_bytes(pickle.dumps(Trap()))
+    with pytest.raises(InvalidData, match="could run code when read") as caught:
+        open_weights(tmp_path / "w.bin")
+    assert "weights_only" not in str(caught.value)
+    assert "PyTorch 2.6" not in str(caught.value)
 
 
 def test_other_content_is_refused(tmp_path):

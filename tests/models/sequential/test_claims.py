@@ -10,6 +10,7 @@ from solvable.frame import registry
 from solvable.models.sequential.claims import CLAIMS
 from solvable.models.sequential.crossings import crossings
 from solvable.models.sequential.parameters import SequentialParameters
+from solvable.models.sequential.predict import bulk_density
 from solvable.models.sequential.system import system
 from solvable.systems.base import Point
 
@@ -91,6 +92,18 @@ def staircase(**changes):
     return points(base, 8 * 2 ** (np.arange(9) / 2), 465, **changes)
 
 
+def whole(**changes):
+    """Point whose eigenvalues are at equal steps of the predicted distribution of the bulk."""
+    setting = {"dimension": 40, "samples": 64 * 820, "spectrum_samples": 10**6}
+    density = bulk_density(SequentialParameters(**setting))
+    steps = np.diff(density.x) * (density.density[1:] + density.density[:-1]) / 2
+    below = np.append(0, np.cumsum(steps))
+    levels = (np.arange(820) + 0.5) / 820
+    spectrum = np.interp(levels, below / below[-1], density.x).tolist()
+    change = changes.get("spectrum", lambda values: values)
+    return [perfect(setting, spectrum=lambda _: change(spectrum))]
+
+
 CASES = {
     "overlap-of-each-feature": (hermite, {"squared_overlap": scaled(0.9)}),
     "mean-overlap": (hermite, {"mean_squared_overlap": scaled(0.95)}),
@@ -101,6 +114,7 @@ CASES = {
     "least-squares-error": (hermite, {"normalised_mse": scaled(1.1)}),
     "outlier-positions": (hermite, {"eigenvalues": scaled(1.1)}),
     "bulk-edges": (hermite, {"bulk_edges": scaled(1.15)}),
+    "bulk-density": (whole, {"spectrum": scaled(1.2)}),
     "kernel-sees-nothing": (hermite, {"polynomial_kernel_normalised_mse": lambda v: v and 0.8}),
     "kernel-ceiling": (hermite, {"rbf_kernel_normalised_mse": lambda v: v and 0.5}),
     "error-exponent": (gaussian, {}),
@@ -223,6 +237,7 @@ def shrunk():
     "make",
     [
         hermite,
+        whole,
         gaussian,
         pytest.param(in_sample, marks=pytest.mark.slow),
         pytest.param(shrunk, marks=pytest.mark.slow),
@@ -248,3 +263,9 @@ def test_kernels_learn_linear_features(degree, judged):
     setting = SimpleNamespace(dimension=40, degree=degree)
     cell = SimpleNamespace(setting=setting, point=SimpleNamespace(mean=lambda _: 0.3))
     assert bool(claim.where(cell)) is judged
+
+
+def test_points_without_spectra_have_no_density_to_compare():
+    verdict = BY_NAME["bulk-density"].verdict([perfect({"dimension": 40, "samples": 64 * 820})])
+    assert verdict.status == "not testable"
+    assert "spectrum_samples" in str(verdict.reason)

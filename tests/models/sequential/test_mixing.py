@@ -115,3 +115,25 @@ def test_bad_mixing_is_refused() -> None:
         neighbour_mixing(heights=np.ones(3), products=np.ones(3), samples=10)
     with pytest.raises(InvalidParameter, match="above 0"):
         neighbour_mixing(heights=np.array([1.0, 0.5]), products=np.ones(1), samples=0)
+
+
+def test_directions_that_are_not_orthogonal_share_eigenvectors() -> None:
+    setting = {
+        "dimension": 20,
+        "features": 3,
+        "decay": 0.8,
+        "inputs": "gaussian",
+        "signs": "positive",
+        "samples": 128 * 210,
+        "test_samples": 50,
+    }
+    parameters = SequentialParameters(first_layer="random", **setting)
+    runs = [system.measure(parameters, random_stream("random layer", k)) for k in range(32)]
+    prediction = system.predict(parameters)
+    by_noise = system.predict(SequentialParameters(**setting))
+    for name in ("loss_inside_span", "neighbour_mixing"):
+        values = np.array([run[name] for run in runs], dtype=float)
+        error = values.std(axis=0, ddof=1) / np.sqrt(len(runs))
+        assert (np.abs(values.mean(axis=0) - prediction[name]) < 3 * error + 0.01).all()
+        # The mixing by noise alone is several times smaller.
+        assert values[:, -1].mean() > by_noise[name][-1] + 3 * error[-1]

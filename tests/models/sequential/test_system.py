@@ -179,6 +179,7 @@ def test_figures_draw_theory_and_measurement(record, monkeypatch):
         "overlap",
         "error",
         "spectrum",
+        "spectra",
         "eigenvalues",
         "loss",
         "expansion",
@@ -192,4 +193,27 @@ def test_figures_draw_theory_and_measurement(record, monkeypatch):
         assert at == pytest.approx(points[1].prediction["squared_overlap"][i], abs=0.03)
     assert error.series[1].y == pytest.approx([record["normalised_mse"]] * 3)
     assert sum(spectrum.series[0].y) == pytest.approx(3)
+    overlaid = drawn["spectra"]
+    assert [one.label for one in overlaid.series if one.kind == "histogram"] == [
+        f"n/D = {n / 78:.3g}" for n in (1500, 3000, 6000)
+    ]
     assert system.figures([]) == []
+
+
+def test_spectra_of_large_operators_are_those_of_small_ones(monkeypatch):
+    from solvable.models.sequential import measure as sequential_experiment
+
+    parameters = SequentialParameters(
+        dimension=24, features=4, samples=9_600, spectrum_samples=9_600
+    )
+    exact = system.measure(parameters, random_stream(3))
+    monkeypatch.setattr(sequential_experiment, "MOST_DENSE", 100)
+    estimated = system.measure(parameters, random_stream(3))
+    assert estimated["bulk_edges"] == pytest.approx(exact["bulk_edges"], abs=1e-4)
+    values, others = np.array(exact["spectrum"]), np.array(estimated["spectrum"])
+    assert others.size == values.size == 300
+    # The largest eigenvalues are those of the features.
+    assert others[-2:] == pytest.approx(values[-2:], rel=1e-3)
+    below = np.searchsorted(values, others) / 300 - (np.arange(300) + 0.5) / 300
+    # four standard deviations sqrt(2 F (1 - F) / (D k)) of two starts at the median
+    assert np.abs(below).max() < 4 * np.sqrt(0.5 / (300 * 2))

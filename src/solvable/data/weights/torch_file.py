@@ -94,9 +94,9 @@ def loaded_checkpoint(path: Path) -> Any:
 def _first(error: BaseException) -> str:
     """Return the reason in a message of torch, which recommends unsafe options in other lines."""
     text = error_line(error)
-    for line in str(error).splitlines():
-        if line.strip().startswith("WeightsUnpickler error:"):
-            text = line.split("error:", 1)[1].strip()
+    _, marked, rest = str(error).partition("WeightsUnpickler error:")
+    if marked and rest.strip():
+        text = rest.strip().splitlines()[0]
     return re.split(r" Please use| This is an internal", text)[0][:120].rstrip(" .:")
 
 

@@ -12,19 +12,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from solvable.diagnose.pruning.results import Effect
 from solvable.errors import InvalidData, InvalidParameter, quoted
 from solvable.paths import check_path, error_line
 
+CLEAR = 2.0  # standard errors above which the sign of a change is clear, at about 95 %
 FORM = "FILE.py:FUNCTION, where FUNCTION takes the path of weights and returns the loss"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Measured:
     """Loss of one file of weights, or the reason why there is none."""
 
     loss: float | None
     fault: str
     seconds: float
+    rows: np.ndarray | None = None  # (n,): loss of each held-out row, if the function returned them
 
 
 def load_function(text: str) -> Callable[[str], Any]:
@@ -57,20 +62,40 @@ def load_function(text: str) -> Callable[[str], Any]:
 
 
 def measured(function: Callable[[str], Any], path: Path) -> Measured:
-    """Call the function; an exception, NaN or anything but a number becomes a reason of one line."""
+    """Call the function; an exception, NaN or anything but losses becomes a reason of one line."""
     started = time.monotonic()
-    loss, fault = None, ""
+    loss, fault, rows = None, "", None
     try:
         # What the function prints must not mix with the numbers on standard output.
         with redirect_stdout(sys.stderr):
-            loss, fault = _number(function(str(path)))
+            value = function(str(path))
+            rows = _rows(value)
+            loss, fault = _number(value if rows is None else float(rows.mean()))
     except (Exception, SystemExit) as error:
         fault = f"the function raised {error_line(error)}"
-    return Measured(loss, fault, time.monotonic() - started)
+    return Measured(loss, fault, time.monotonic() - started, None if loss is None else rows)
+
+
+def _rows(value: Any) -> np.ndarray | None:
+    """Return the losses of at least two rows; None if the value is anything else."""
+    if isinstance(value, str | bytes) or not hasattr(value, "__len__"):
+        return None
+    if hasattr(value, "detach"):
+        value = value.detach().cpu()  # a tensor of torch
+    try:
+        rows = np.asarray(value)
+    except (TypeError, ValueError):
+        return None
+    if rows.ndim != 1 or len(rows) < 2 or rows.dtype.kind not in "iuf":
+        return None
+    return rows.astype(np.float64)
 
 
 def _number(value: Any) -> tuple[float | None, str]:
-    seen = f"the function returned {quoted(value)}; allowed: one number, lower is better"
+    seen = (
+        f"the function returned {quoted(value)}; allowed: one number, lower is better, or one such "
+        "number for each held-out row"
+    )
     if getattr(value, "shape", None) == () and hasattr(value, "item"):
         value = value.item()  # scalars of NumPy and torch
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -79,6 +104,23 @@ def _number(value: Any) -> tuple[float | None, str]:
     if math.isnan(loss):
         return None, "the loss is NaN"
     return (loss, "") if math.isfinite(loss) else (None, f"the loss is {loss}")
+
+
+def effect_of(
+    before: Measured, after: Measured, tolerance: float
+) -> tuple[float, float | None, Effect]:
+    """Return the change of the loss, its standard error over rows if known, and its sign."""
+    assert before.loss is not None
+    assert after.loss is not None
+    change, error = after.loss - before.loss, None
+    if before.rows is not None and after.rows is not None and len(before.rows) == len(after.rows):
+        # The rows are the same, so that the error of the mean is that of the paired differences.
+        error = float((after.rows - before.rows).std(ddof=1) / len(before.rows) ** 0.5)
+    if abs(change) <= tolerance:
+        return change, error, "no change"
+    if error is not None and abs(change) <= CLEAR * error:
+        return change, error, "not clear"
+    return change, error, "better" if change < 0 else "worse"
 
 
 def of_original(function: Callable[[str], Any], path: Path) -> tuple[Measured, float]:

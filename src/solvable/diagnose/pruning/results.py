@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
-Effect = Literal["better", "worse", "no change", ""]
+Effect = Literal["better", "worse", "no change", "not clear", ""]
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,9 @@ class Variant:
     because: str  # reason for the prediction
     loss: float | None = None  # measured loss; None if it was not measured
     change: float | None = None  # loss minus the loss of the original weights
-    measured: Effect = ""  # effect on the loss; changes within the tolerance are none
+    error: float | None = None  # standard error of the change, if losses of rows are known
+    # effect on the loss; changes within the tolerance are none, within two standard errors not clear
+    measured: Effect = ""
     fault: str = ""  # reason why there is no loss
 
 

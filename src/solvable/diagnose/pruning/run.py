@@ -18,9 +18,15 @@ from solvable.data.weights.writing.replacement import Factors, Replacement
 from solvable.diagnose.attention.fused_layouts import Heads
 from solvable.diagnose.diagnosed import Diagnosed
 from solvable.diagnose.diagnosis import MatrixDiagnosis
-from solvable.diagnose.pruning.evaluation import load_function, measured, of_original
-from solvable.diagnose.pruning.prediction import predicted
-from solvable.diagnose.pruning.results import Effect, Pruning, Variant
+from solvable.diagnose.pruning.evaluation import (
+    Measured,
+    effect_of,
+    load_function,
+    measured,
+    of_original,
+)
+from solvable.diagnose.pruning.prediction import Narrowest, narrowest_of, predicted
+from solvable.diagnose.pruning.results import Pruning, Variant
 from solvable.diagnose.pruning.truncation import Truncation, truncated
 from solvable.diagnose.roles import Part, parts_of
 from solvable.errors import InvalidParameter, StorageFailed, quoted
@@ -46,9 +52,13 @@ class Prepared:
     request: PruneRequest
     weights: Weights
     path: Path
-    loss: float | None = None
+    original: Measured | None = None  # None without a function
     tolerance: float | None = None
-    seconds: float = 0.0  # time of one measurement
+
+    @property
+    def loss(self) -> float | None:
+        """Loss of the original weights."""
+        return None if self.original is None else self.original.loss
 
 
 def request_of(
@@ -86,7 +96,7 @@ def prepared(weights: Weights, request: PruneRequest) -> Prepared:
     if request.evaluate is None:
         return Prepared(request, weights, path)
     original, tolerance = of_original(request.evaluate, path)
-    return Prepared(request, weights, path, original.loss, tolerance, original.seconds)
+    return Prepared(request, weights, path, original, tolerance)
 
 
 def pruned(plan: Prepared, found: Diagnosed, heads: Heads) -> Pruning:
@@ -97,7 +107,7 @@ def pruned(plan: Prepared, found: Diagnosed, heads: Heads) -> Pruning:
         return replace(base, notes=("The diagnosis was interrupted, so no weights were written.",))
     if not rows:
         return replace(base, notes=("No cut is suggested, so no weights were written.",))
-    changer = Changer(plan.weights, rows, heads)
+    changer = Changer(plan.weights, rows, heads, narrowest_of(found.matrices))
     directory = plan.request.directory
     kinds = ["pruned", "denoised", *(["factors"] if plan.request.factors else [])]
     variants = []
@@ -173,15 +183,13 @@ def _keep(path: Path, folder: Path, plan: Prepared) -> Path:
 
 def _measured(plan: Prepared, variant: Variant, path: Path) -> tuple[Variant, float]:
     assert plan.request.evaluate is not None
-    assert plan.loss is not None
+    assert plan.original is not None
     result = measured(plan.request.evaluate, path)
     if result.loss is None:
         return replace(variant, fault=result.fault), result.seconds
-    change = result.loss - plan.loss
-    effect: Effect = "better" if change < 0 else "worse"
-    if abs(change) <= (plan.tolerance or 0.0):
-        effect = "no change"
-    return replace(variant, loss=result.loss, change=change, measured=effect), result.seconds
+    change, error, effect = effect_of(plan.original, result, plan.tolerance or 0.0)
+    new = replace(variant, loss=result.loss, change=change, error=error, measured=effect)
+    return new, result.seconds
 
 
 def _check_room(plan: Prepared, copies: int) -> None:
@@ -203,7 +211,14 @@ def _check_room(plan: Prepared, copies: int) -> None:
 class Changer:
     """New entries of the arrays that contain matrices with a suggested cut."""
 
-    def __init__(self, weights: Weights, rows: Iterable[MatrixDiagnosis], heads: Heads) -> None:
+    def __init__(
+        self,
+        weights: Weights,
+        rows: Iterable[MatrixDiagnosis],
+        heads: Heads,
+        narrowest: Narrowest | None,
+    ) -> None:
+        self.narrowest = narrowest
         self.arrays: Mapping[str, StoredArray] = {one.name: one for one in weights.arrays}
         shapes = {name: stored.shape for name, stored in self.arrays.items()}
         self.places: dict[str, tuple[str, Part | None]] = {}
@@ -262,7 +277,7 @@ class Changer:
             for row in rows
         )
         parts = [self.parts[row.name] for row in rows]
-        effect, reason = predicted(parts, refitted=kind == "denoised")
+        effect, reason = predicted(parts, self.narrowest, refitted=kind == "denoised")
         return Variant(kind, tuple(row.name for row in rows), entries, path, effect, reason)
 
     def notes(self, rows: list[MatrixDiagnosis]) -> tuple[str, ...]:

@@ -39,6 +39,11 @@ def answer(found: Pruning) -> str:
             f"{format_number(found.loss, 4)}, in {best.path}."
         )
     first = known[0]
+    if first.measured == "not clear":
+        return (
+            f"No written weights are clearly better; the {label(first)} weights change the loss by "
+            f"{_change(first)}, less than two standard errors."
+        )
     if first.measured == "no change":
         return (
             f"No written weights are better; the {label(first)} weights change the loss by no more than "
@@ -73,25 +78,41 @@ def sentences(found: Pruning) -> list[str]:
             "factors: NAME is stored as NAME.left and NAME.right, whose product is the pruned array; "
             f"{factors[0].entries:,} instead of {size}."
         )
-    lines += [f"Predicted {one}" for one in _predictions(found)]
+    lines += _predictions(found)
     if found.loss is not None:
-        judged = [one for one in found.variants if one.predicted and one.measured]
+        clear = [one for one in found.variants if one.measured not in ("", "not clear")]
+        judged = [one for one in clear if one.predicted]
         right = sum(one.predicted == one.measured for one in judged)
+        score = "No row has both a prediction and a clear change."
+        if judged:
+            count = counted(len(judged), "measured row")
+            score = f"The prediction was right for {right} of {count}."
         lines.append(
-            f"The prediction was right for {right} of {counted(len(judged), 'measured row')}. Changes up "
-            f"to {format_number(found.tolerance or 0.0, 2)} count as none: 0.01 % of the loss, or three "
-            "times the difference of two measurements of the original."
+            f"{score} Changes up to {format_number(found.tolerance or 0.0, 2)} count as none: 0.01 % of "
+            "the loss, or three times the difference of two measurements of the original."
         )
+        if any(one.measured == "not clear" for one in found.variants):
+            lines.append(
+                "not clear: the change is within two standard errors over the held-out rows. These rows "
+                "do not count for the prediction."
+            )
     return lines + list(found.notes)
 
 
 def _predictions(found: Pruning) -> list[str]:
     return list(
         dict.fromkeys(
-            f"{one.predicted}: {one.because}." if one.predicted else f"nothing: {one.because}."
+            f"Predicted {one.predicted}: {one.because}."
+            if one.predicted
+            else f"No prediction: {one.because}."
             for one in found.variants
         )
     )
+
+
+def _change(row: Variant) -> str:
+    error = "" if row.error is None else f" ± {row.error:.1g}"
+    return f"{row.change or 0.0:+.3g}{error}"
 
 
 HEADS = ("weights", "loss", "change", "measured", "predicted")
@@ -100,7 +121,7 @@ HEADS = ("weights", "loss", "change", "measured", "predicted")
 def cells(row: Variant) -> tuple[str, ...]:
     """Texts of a row: name, loss, change, measured effect and predicted effect."""
     loss = MISSING if row.loss is None else format_number(row.loss, 5)
-    change = MISSING if row.change is None else f"{row.change:+.3g}"
+    change = MISSING if row.change is None else _change(row)
     return label(row), loss, change, row.measured or MISSING, row.predicted or "no prediction"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from solvable.models.sequential.crossings import (
     least_ratio,
     overlap_tables,
 )
+from solvable.models.sequential.predict import bulk_density
 from solvable.models.sequential.scaling_claims import PAPER, SCALING_CLAIMS
 
 
@@ -68,6 +70,28 @@ def fitted(kind: str) -> Callable[[Cell | Point], bool]:
 def bulk_edges(point: Point) -> np.ndarray:
     """Measured edges of the bulk; NaN for replicates whose whole spectrum was not computed."""
     return np.array([metrics["bulk_edges"] or (np.nan, np.nan) for metrics in point.metrics])
+
+
+def bulk_distance(point: Point) -> np.ndarray:
+    """Kolmogorov-Smirnov distance of whole spectra from the predicted bulk; NaN without a spectrum."""
+    stored = [metrics.get("spectrum") for metrics in point.metrics]
+    density = bulk_density(point.setting) if any(stored) else None
+    if density is None:
+        return np.full(point.replicates, np.nan)
+    # The density lies between the predicted edges.
+    low, high = point.predicted("bulk_edges")
+    x = np.interp(density.x, density.x[[0, -1]], [low, high])
+    y = density.density * np.ptp(density.x) / (high - low)
+    below = np.concatenate([[0.0], np.cumsum(np.diff(x) * (y[1:] + y[:-1]) / 2)])
+    return np.array([np.nan if row is None else _distance(row, x, below) for row in stored])
+
+
+def _distance(spectrum: Any, x: np.ndarray, below: np.ndarray) -> float:
+    """Largest difference between the distribution of eigenvalues and a predicted one."""
+    values = np.sort(np.asarray(spectrum, dtype=float))
+    levels = np.arange(values.size + 1) / values.size
+    expected = np.interp(values, x, below + 1 - below[-1])  # an atom is at the lower end
+    return float(max(np.abs(expected - levels[:-1]).max(), np.abs(expected - levels[1:]).max()))
 
 
 def around_threshold(point: Point, *, predicted: bool = False) -> np.ndarray:
@@ -175,6 +199,14 @@ CLAIMS = (
         entry=lambda _: ("lower edge", "upper edge"),
         where=lambda cell: cell.setting.samples_per_feature >= ASYMPTOTIC,
         missing="no point stores a spectrum at n/D >= 30; set spectrum_samples"),
+    Agreement("bulk-density", "The eigenvalues of the whole spectrum have the predicted distribution.",
+        bulk_distance, f"{PAPER}, Figure 2c; derivations/sequential (5)", expected=0.0, kind="at most",
+        within=lambda cell: 0.02 + cell.setting.feature_count / cell.setting.n_features_total,
+        because="The p features among D eigenvalues, plus 0.02: the population bulk is approximated by a "
+        "semicircle.",
+        where=asymptotic, power=0.2,
+        missing="no point stores a spectrum at n/D >= 30 and has a predicted density; set "
+        "spectrum_samples"),
     Agreement("kernel-sees-nothing",
         "At sample sizes where the layered learner has an error below 0.8, kernel methods on the same "
         "samples have errors of at least 0.9.",

@@ -47,6 +47,13 @@ def shown_spectrum(curve: Curve) -> list[Point]:
     return [points[int(np.argmin(np.abs(np.array(shares) - 0.75)))]] if points else []
 
 
+def several_spectra(curve: Curve) -> list[Point]:
+    """Three points with a stored spectrum, from the smallest to the largest sample size."""
+    points = [point for point in curve.points if stored_spectra(point)]
+    places = np.linspace(0, len(points) - 1, min(len(points), 3)).round().astype(int)
+    return [points[k] for k in places]
+
+
 def law(point: Point, values: Sequence[np.ndarray]) -> Law:
     """Predicted bulk density, bulk edges, and eigenvalues of the features outside the bulk."""
     density = bulk_density(point.setting)
@@ -95,6 +102,13 @@ PANELS = (
         "Histogram: measured eigenvalues. Curve: predicted density of the bulk. Grey lines: predicted "
         "edges of the bulk. Coloured lines: predicted eigenvalues of the features.",
         y_scale="log",
+    ),
+    Spectrum(
+        "spectra", "Whole spectra: the bulk shrinks, and features leave it",
+        "eigenvalue of the moment operator", stored_spectra, law, several_spectra,
+        "Histograms: measured eigenvalues at several sample sizes. Curves: predicted densities of the "
+        "bulk. Vertical lines: predicted edges of the bulk, and predicted eigenvalues outside it.",
+        y_scale="log", together=True,
     ),
     largest(Panel(
         "eigenvalues", "Features leave a bulk that shrinks as the samples grow",

@@ -57,7 +57,8 @@ class SequentialParameters(Parameters):
     kernel_samples: int = Field(0, ge=0, le=50_000)
     """Largest n at which kernels are fitted (RBF kernel: up to half of this n); 0: never."""
     spectrum_samples: int = Field(0, ge=0, le=10**9)
-    """Largest n at which the whole spectrum is stored (for D of at most 2,000); 0: never."""
+    """Largest n at which the whole spectrum is stored (above D = 2,000 an estimate by Lanczos
+    quadrature); 0: never."""
 
     @model_validator(mode="before")
     @classmethod

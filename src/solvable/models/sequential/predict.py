@@ -9,7 +9,12 @@ import numpy as np
 
 from solvable.errors import InvalidParameter
 from solvable.frame.points import Metrics, listed
-from solvable.models.sequential.asymptotics import asymptotic_error, expand, recovered_count
+from solvable.models.sequential.asymptotics import (
+    Expansion,
+    asymptotic_error,
+    expand,
+    recovered_count,
+)
 from solvable.models.sequential.kernel_head import kernel_head_error
 from solvable.models.sequential.parameters import SequentialParameters
 from solvable.models.sequential.published import published_error, published_overlaps
@@ -66,6 +71,7 @@ def _metrics(parameters: SequentialParameters, *, rough: bool = False) -> Metric
         squared_overlap=np.where(theory.recovered, overlap, 0.0),
     )
     expansion = expand(moments.law, moments.pair_products, n)
+    inside, mixing = _shared(moments, expansion, overlap, mixing)
     errors = {
         "least-squares": float(theory.normalised_mse),
         "in-sample": float(theory.normalised_mse_in_sample),
@@ -90,7 +96,7 @@ def _metrics(parameters: SequentialParameters, *, rough: bool = False) -> Metric
         "detected_features": float(theory.recovered.sum()),
         "neighbour_mixing": listed(mixing),
         "loss_outside_span": listed(expansion.outside + theory.population_floor),
-        "loss_inside_span": listed(expansion.inside),
+        "loss_inside_span": listed(inside),
         "height_gaps": listed(expansion.gaps),
         "davis_kahan_samples": listed(expansion.bound_samples),
         "normalised_mse": errors[parameters.second_layer],
@@ -113,6 +119,24 @@ def _metrics(parameters: SequentialParameters, *, rough: bool = False) -> Metric
         metrics["neighbour_mixing"] = [None] * (p - 1)
     cubic = parameters.inputs == "hermite" and parameters.degree == 3
     return only_known(metrics, n) if cubic else metrics
+
+
+def _shared(
+    moments: FiniteSizeMoments, expansion: Expansion, overlap: np.ndarray, mixing: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Part along other features and mixing of neighbours, with the share of non-orthogonal directions."""
+    if moments.mixing is None:
+        return expansion.inside, mixing
+    # Directions that are not orthogonal share eigenvectors at infinite n too. The shares <a_i, b_k>² of
+    # other eigenvectors are added to the mixing by noise, which holds if both are small.
+    own, left = np.diag(moments.mixing), np.maximum(1 - expansion.outside, 0)
+    shared = (np.diag(moments.mixing, 1) + np.diag(moments.mixing, -1)) / 2
+    added = shared * np.sqrt(overlap[1:] * overlap[:-1])
+    apart = np.minimum(own[1:], own[:-1]) > 0.8
+    return (
+        np.where(own > 0.8, expansion.inside + left * (1 - own), np.nan),
+        np.where(apart, mixing + added, np.nan),
+    )
 
 
 def _check_published(parameters: SequentialParameters) -> None:
@@ -144,6 +168,7 @@ def chance(parameters: SequentialParameters, _: Metrics) -> Metrics:
     }
 
 
+@lru_cache(maxsize=16)
 def bulk_density(parameters: SequentialParameters) -> SpectralDensity | None:
     """Predicted density of the bulk; None for operators without correction and for degree 3."""
     law = _moments_of(parameters).law

@@ -10,7 +10,6 @@ from solvable.frame.agreement import Agreement, Cell
 from solvable.frame.estimates import Estimate, Slope, grouped_but
 from solvable.frame.points import Point
 from solvable.models.sequential.crossings import ALONG, crossings, large_enough, overlap_tables
-from solvable.models.sequential.parameters import AXIS
 
 PAPER = "arXiv:2605.14567"
 
@@ -234,7 +233,7 @@ SCALING_CLAIMS = (
         "The number of features with a squared overlap above 0.5 grows as the power 1/(2 gamma) of the "
         "number of samples.",
         f"{PAPER}, Corollary 3.1; derivations/sequential (30)", metric=count,
-        expected="asymptotic_features_above_half", along="samples", ignore=AXIS.ignore,
+        expected="asymptotic_features_above_half", along="samples", ignore=ALONG,
         span=3.0, within=0.12, power=0.5,
         because="0.12: the number has whole steps, and the first features are more than a power law.",
         where=on_the_staircase,
@@ -245,7 +244,7 @@ SCALING_CLAIMS = (
         "exponent equals its prediction (-1 for Gaussian features).",
         f"{PAPER}, Theorem 3.1; derivations/sequential (9)", metric=first_loss,
         expected=lambda point: first_loss(point, predicted=True), along="samples",
-        ignore=AXIS.ignore, span=4.0, within=0.1, power=0.3,
+        ignore=ALONG, span=4.0, within=0.1, power=0.3,
         because="0.1: the formula leaves out higher orders in D/n.", where=large_enough,
         missing="no curve has three sample sizes above eight times the threshold of the first feature; "
         "raise samples"),
@@ -254,7 +253,7 @@ SCALING_CLAIMS = (
         "The exponent equals that of the predicted share (1/(2 gamma) - 1 for infinitely many features).",
         f"{PAPER}, Theorem 3.2; derivations/sequential (31)", metric=learned_energy,
         expected=lambda point: 1 - float(point.predicted("normalised_mse")), along="samples",
-        ignore=AXIS.ignore, span=3.0, within=0.06, power=0.2,
+        ignore=ALONG, span=3.0, within=0.06, power=0.2,
         because="0.06: the formula leaves out terms of order D/n.", where=below_one_half,
         missing="no curve has 0 < decay < 1/2, at least 32 features and three sample sizes with a "
         "learned energy above 0.05; run with --preset learned-energy"),

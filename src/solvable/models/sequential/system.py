@@ -13,7 +13,7 @@ from math import comb
 from solvable.frame.system import Preset, System
 from solvable.models.sequential.parameters import AXIS, SequentialParameters
 
-QUICK_TOTAL, CUBIC_TOTAL = comb(41, 2), comb(18, 3)
+QUICK_TOTAL, CUBIC_TOTAL, WHOLE_TOTAL = comb(41, 2), comb(18, 3), comb(141, 2)
 PAPER_SAMPLES = (60_550, 97_732, 157_744, 254_608, 410_950, 663_296, 1_070_596, 1_728_000)
 
 PRESETS = {
@@ -45,7 +45,8 @@ PRESETS = {
         replicates=5,
     ),
     "dimensions": Preset(
-        "Three dimensions with d^0.5 Gaussian features each, gamma = 0, 0.4 and 0.8; about four minutes.",
+        "Three dimensions with d^0.5 Gaussian features each, gamma = 0, 0.4 and 0.8; six to seven "
+        "minutes.",
         {
             "dimension": (16, 28, 48),
             "features": (0,),
@@ -56,7 +57,8 @@ PRESETS = {
         replicates=8,
     ),
     "sharpening": Preset(
-        "Overlap at the threshold of eight equal features in 100 to 800 Gaussian directions; a minute.",
+        "Overlap at the threshold of eight equal features in 100 to 800 Gaussian directions; three to "
+        "four minutes.",
         {
             "dimension": (100, 200, 400, 800),
             "degree": (1,),
@@ -79,7 +81,8 @@ PRESETS = {
         replicates=10,
     ),
     "exponents": Preset(
-        "Exponents of the thresholds and of the error, with 64 Gaussian features; about ten minutes.",
+        "Exponents of the thresholds and of the error, with 64 Gaussian features; six to seven "
+        "minutes.",
         {
             "dimension": (30,),
             "features": (64,),
@@ -107,6 +110,17 @@ PRESETS = {
             "features": (3,),
             "samples": tuple(ratio * CUBIC_TOTAL for ratio in (8, 16, 256, 512)),
             "spectrum_samples": (256 * CUBIC_TOTAL,),
+        },
+        replicates=3,
+    ),
+    "whole-spectrum": Preset(
+        "Whole spectra in 9,870 Hermite features, d = 140, by Lanczos quadrature; about ten minutes "
+        "and half a GB of memory.",
+        {
+            "dimension": (140,),
+            "features": (0,),
+            "samples": tuple(ratio * WHOLE_TOTAL for ratio in (6, 16, 40)),
+            "spectrum_samples": (40 * WHOLE_TOTAL,),
         },
         replicates=3,
     ),
