@@ -62,7 +62,7 @@ class LinePosterior:
     """Posterior given labels (n,) of a noisy one-direction channel."""
 
     # In general each label uses the nodes within seven standard deviations of the noise, which are
-    # recomputed when the cavity variance shrinks. In a narrow cavity, fewer nodes around its mean suffice.
+    # recomputed when the cavity variance shrinks. A narrow cavity uses fewer nodes, around its mean.
 
     output: GaussianOutput
     labels: np.ndarray

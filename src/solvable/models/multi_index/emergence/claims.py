@@ -179,8 +179,8 @@ CLAIMS = (
         "exponent-of-the-loss",
         "Between the first and the last escape the exponent of the loss in time equals the prediction at "
         "this number of features.",
-        f"{PAGE} (32)", estimate=exponent_in(lambda setting: setting.time), apart=("time",), fewest=3, within=0.05,
-        relative=True, because="5 %: the gradient is noisy.", power=0.2,
+        f"{PAGE} (32)", estimate=exponent_in(lambda setting: setting.time), apart=("time",), fewest=3,
+        within=0.05, relative=True, because="5 %: the gradient is noisy.", power=0.2,
         where=lambda point: not point.setting.tuned and between_escapes(point),
         missing="no setting has three times between the first and the last escape; add values of time",
     ),
