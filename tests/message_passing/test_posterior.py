@@ -128,7 +128,7 @@ def test_labels_of_another_channel_are_refused():
 def test_narrow_cavities_agree_with_nodes_on_the_line(formula, consistent):
     output = output_of(formula, 0.5)
     rng = np.random.default_rng(5)
-    omega, V = rng.standard_normal((300, 1)), np.array([[2e-3]])
+    omega, V = rng.standard_normal((300, 1)), np.array([[5e-4]])
     # Labels of other latent coordinates are far outside narrow cavities.
     z = omega if consistent else rng.standard_normal((300, 1))
     y = output.sample(z + np.sqrt(V[0, 0]) * rng.standard_normal((300, 1)), rng)

@@ -51,10 +51,10 @@ def narrow_deviation(output: GaussianOutput) -> float:
     """Largest cavity deviation at which the likelihood is nearly constant within the cavity."""
     if output.breakpoints or not output.noise:
         return 0.0
-    # Within one deviation the noiseless label changes by at most half a standard deviation of the noise.
+    # Within one deviation the noiseless label changes by at most 0.3 standard deviations of the noise.
     knots = np.linspace(-5.0, 5.0, 2_001)
     steepness = float(np.max(np.abs(np.diff(output.scalar(knots))) / np.diff(knots)))
-    return float(min(0.35, 0.5 * np.sqrt(output.noise) / max(steepness, 1e-12)))
+    return float(min(0.35, 0.3 * np.sqrt(output.noise) / max(steepness, 1e-12)))
 
 
 @dataclass
@@ -113,7 +113,7 @@ class LinePosterior:
 
     def _fits(self, place: np.ndarray) -> bool:
         """Return True if every label is within seven deviations of the noise of its cavity mean."""
-        # Then the posterior mean is within 3.5 deviations of the cavity mean.
+        # Then the posterior mean is within about two deviations of the cavity mean.
         misfit = np.abs(self.labels - self.output.scalar(place))
         return bool((misfit <= REACH * np.sqrt(self.output.noise)).all())
 

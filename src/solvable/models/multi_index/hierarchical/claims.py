@@ -274,8 +274,9 @@ CLAIMS = (
     ),
     Slope(
         "constant-factor",
-        "For links of exponent 1, from eight times the first threshold on, the spectral estimator needs a "
-        "constant multiple of the samples at which an oracle, which knows all other directions, has the same error.",
+        "For links of exponent 1, from eight times the first threshold on, the spectral estimator needs "
+        "a constant multiple of the samples at which an oracle, which knows all other directions, has "
+        "the same error.",
         f"arXiv:2602.05846, Theorems 3.2 and 3.6; {PAGE} (36)",
         metric=oracle_samples, expected=lambda point: point.setting.sample_ratio,
         along="sample_ratio", ignore=("test_samples",), span=3.9, within=0.15, where=bounded_below,
