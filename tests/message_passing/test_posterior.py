@@ -138,4 +138,5 @@ def test_narrow_cavities_agree_with_nodes_on_the_line(formula, consistent):
     found, expected = around(omega, V), line(omega, V)
     for name, scale in (("mean", V[0, 0] ** 0.5), ("covariance", V[0, 0]), ("log_evidence", 1)):
         difference = np.abs(getattr(found, name) - getattr(expected, name)).max()
-        assert difference < 1e-5 * scale
+        # A label at almost seven deviations of the noise is the worst case.
+        assert difference < (1e-7 if consistent else 1e-3) * scale
