@@ -7,6 +7,7 @@ from solvable.errors import InvalidData, InvalidParameter
 from solvable.links import make_link
 from solvable.message_passing import AdditiveChannel
 from solvable.message_passing.channels import additive_output
+from solvable.message_passing.line_posterior import LinePosterior
 from solvable.message_passing.outputs import GaussianOutput, output_message
 from solvable.message_passing.posterior import posterior_given
 
@@ -18,7 +19,14 @@ def output_of(formula, noise, **options):
 @pytest.mark.parametrize("overlap", [0.0, 0.6, 0.97])
 @pytest.mark.parametrize(
     ("formula", "noise"),
-    [("abs", 0.13), ("he4", 0.4), ("cos(3*z)", 0.07), ("step(abs(z)-0.7)", 0.2), ("relu", 0.02)],
+    [
+        ("abs", 0.13),
+        ("he4", 0.4),
+        ("cos(3*z)", 0.07),
+        ("step(abs(z)-0.7)", 0.2),
+        ("relu", 0.02),
+        ("he2", 9.0),
+    ],
 )
 def test_one_direction_agrees_with_quadrature_between_breakpoints(formula, noise, overlap):
     output = output_of(formula, noise)
@@ -113,3 +121,22 @@ def test_labels_of_another_channel_are_refused():
             posterior_given(output, np.array([0.1, 9.0]))(np.zeros((2, 1)), np.eye(1))
     with pytest.raises(InvalidData, match="finite"):
         posterior_given(output, np.array([np.nan]))
+
+
+@pytest.mark.parametrize("formula", ["he2", "cosmix", "tanh"])
+@pytest.mark.parametrize("consistent", [True, False])
+def test_narrow_cavities_agree_with_nodes_on_the_line(formula, consistent):
+    output = output_of(formula, 0.5)
+    rng = np.random.default_rng(5)
+    omega, V = rng.standard_normal((300, 1)), np.array([[5e-4]])
+    # Labels of other latent coordinates are far outside narrow cavities.
+    z = omega if consistent else rng.standard_normal((300, 1))
+    y = output.sample(z + np.sqrt(V[0, 0]) * rng.standard_normal((300, 1)), rng)
+    around, line = LinePosterior(output, y), LinePosterior(output, y)
+    assert around.narrow**2 > V[0, 0]
+    line.narrow = 0.0
+    found, expected = around(omega, V), line(omega, V)
+    for name, scale in (("mean", V[0, 0] ** 0.5), ("covariance", V[0, 0]), ("log_evidence", 1)):
+        difference = np.abs(getattr(found, name) - getattr(expected, name)).max()
+        # A label at almost seven deviations of the noise is the worst case.
+        assert difference < (1e-7 if consistent else 1e-3) * scale

@@ -29,10 +29,13 @@ def informed_overlaps(
     messages = partial(SumChannel(channel).messages, y)
     try:
         found = settle(
-            GaussianSensors(X), messages, start, schedule=((0.3, 50), (0.7, 100)), tolerance=1e-2,
+            GaussianSensors(X), messages, start, schedule=((0.6, 60), (0.8, 150)), tolerance=1e-2,
             least_variance=LEAST_VARIANCE,
         )  # fmt: skip
     except NotConverged:
         return None
     along = np.sum(found.estimate * directions, axis=0) ** 2
-    return np.asarray(along / np.maximum(np.sum(found.estimate**2, axis=0), 1e-300))
+    norms = np.sum(found.estimate**2, axis=0)
+    if norms.max() > 4 * d:  # posterior means have squared norms of about d or less
+        return None
+    return np.asarray(along / np.maximum(norms, 1e-300))

@@ -48,17 +48,68 @@ def much_left(theory: str, least: float) -> Callable[[Point], bool]:
     )
 
 
-def exponents_of_the_loss(points: Sequence[Point]) -> tuple[float, float] | None:
-    """Measured and predicted exponent of the loss in time; the flow corrects for the measured starts."""
+def compute(setting: Any) -> float:
+    """Return the compute m t / eta, the number of students times the number of steps."""
+    return float(setting.width / setting.rate * setting.time)
+
+
+def slopes_of_the_loss(
+    points: Sequence[Point], places: Sequence[float]
+) -> tuple[float, float] | None:
+    """Measured and predicted slope of log loss in log places, corrected for the measured starts."""
     names = ("loss", "flow_loss")
     losses = np.array(
         [[*(p.mean(name) for name in names), p.predicted("loss")] for p in points], dtype=float
     )
     if not (losses > 0).all():
         return None
-    slopes = np.polyfit(np.log([p.setting.time for p in points]), np.log(losses), 1)[0]
+    slopes = np.polyfit(np.log(places), np.log(losses), 1)[0]
     # The scatter of starts cancels in the difference between training and flow.
     return float(slopes[2] + slopes[0] - slopes[1]), float(slopes[2])
+
+
+def exponent_in(
+    place: Callable[[Any], float],
+) -> Callable[[Sequence[Point]], tuple[float, float] | None]:
+    """Make a function that estimates the exponent of the loss in a function of the setting."""
+    return lambda points: slopes_of_the_loss(points, [place(p.setting) for p in points])
+
+
+def exponent_in_samples(points: Sequence[Point]) -> tuple[float, float] | None:
+    """Measured exponent of the loss in samples, and half of the predicted exponent in time."""
+    samples = slopes_of_the_loss(points, [point.setting.samples for point in points])
+    time = slopes_of_the_loss(points, [point.setting.time for point in points])
+    return None if samples is None or time is None else (samples[0], time[1] / 2)
+
+
+def at_best_widths(points: Sequence[Point]) -> list[Point]:
+    """Keep the point of lowest predicted loss at each compute, if wider and narrower ones exist."""
+    levels: dict[str, list[Point]] = {}
+    for point in points:
+        levels.setdefault(f"{compute(point.setting):.3g}", []).append(point)
+    kept = []
+    for level in levels.values():
+        widths = [point.setting.width for point in level]
+        best = min(level, key=lambda point: float(point.predicted("loss")))
+        if min(widths) < best.setting.width < max(widths):
+            kept.append(best)
+    return kept
+
+
+def exponent_in_compute(points: Sequence[Point]) -> tuple[float, float] | None:
+    """Measured and predicted exponent of the loss in compute, along the best widths."""
+    best = at_best_widths(points)
+    if len(best) < 3:
+        return None
+    return slopes_of_the_loss(best, [compute(point.setting) for point in best])
+
+
+def all_learned(point: Point) -> bool:
+    """Return True if fewer students than features have had time to learn one feature each."""
+    times = np.atleast_1d(point.predicted("escape_time"))
+    known = times[np.isfinite(times)]
+    narrow = point.setting.width < point.setting.features
+    return bool(narrow and known.size and point.setting.time > 2 * known.max())
 
 
 def between_escapes(point: Point) -> bool:
@@ -128,8 +179,38 @@ CLAIMS = (
         "exponent-of-the-loss",
         "Between the first and the last escape the exponent of the loss in time equals the prediction at "
         "this number of features.",
-        f"{PAGE} (32)", estimate=exponents_of_the_loss, apart=("time",), fewest=3, within=0.05,
-        relative=True, because="5 %: the gradient is noisy.", where=between_escapes, power=0.2,
+        f"{PAGE} (32)", estimate=exponent_in(lambda setting: setting.time), apart=("time",), fewest=3,
+        within=0.05, relative=True, because="5 %: the gradient is noisy.", power=0.2,
+        where=lambda point: not point.setting.tuned and between_escapes(point),
         missing="no setting has three times between the first and the last escape; add values of time",
+    ),
+    Estimate(
+        "exponent-in-width",
+        "At the end of training the exponent of the loss in the number of students equals the prediction "
+        "at this number of features.",
+        f"{PAGE} (32)", estimate=exponent_in(lambda setting: setting.width), apart=("width",), fewest=3,
+        within=0.05, relative=True, because="5 %: the gradient is noisy.", where=all_learned, power=0.2,
+        missing="no time is twice the last escape time of three widths below the number of features; "
+        "run with --preset width",
+    ),
+    Estimate(
+        "exponent-in-compute",
+        "Along the best width for each compute the exponent of the loss equals the prediction at this "
+        "number of features.",
+        f"{PAGE} (32)", estimate=exponent_in_compute, apart=("width", "time"), fewest=6,
+        within=0.05, relative=True, because="5 %: the gradient is noisy.", power=0.2,
+        where=lambda point: not point.setting.tuned,
+        missing="no three values of the compute have wider and narrower networks than the best; run with "
+        "--preset width",
+    ),
+    Estimate(
+        "exponent-in-samples",
+        "With a learning rate for the weakest wanted feature the exponent of the loss in samples is half "
+        "of the exponent in time.",
+        f"{PAGE} (32)", estimate=exponent_in_samples, apart=("time",), fewest=3,
+        within=0.05, relative=True, because="5 %: the gradient is noisy.", power=0.2,
+        where=lambda point: point.setting.tuned and between_escapes(point),
+        missing="no setting with tuned=true has three times between the first and the last escape; run "
+        "with --preset samples",
     ),
 )

@@ -9,14 +9,9 @@ import numpy as np
 from solvable.frame.curves import Axis, Curve
 from solvable.frame.panels import Panel
 from solvable.frame.traces import Trace
-from solvable.models.multi_index.emergence.parameters import EmergenceParameters
+from solvable.models.multi_index.emergence.claims import all_learned, compute
 from solvable.models.multi_index.emergence.theory import sgd_exponents
 from solvable.plots.figure import Series
-
-
-def compute(setting: EmergenceParameters) -> float:
-    """Return the compute m t / eta, the number of students times the number of steps."""
-    return float(setting.width / setting.learning_rate * setting.time)
 
 
 def guide(curves: Sequence[Curve]) -> list[Series]:
@@ -34,7 +29,18 @@ def guide(curves: Sequence[Curve]) -> list[Series]:
     return [Series(f"exponent {exponent:.2f}", ends, line, "dashed", colour=-1)]
 
 
-OVERLAY = ("width", "noise", "learning_rate", "batch", "initial_norm")
+def width_guide(curves: Sequence[Curve]) -> list[Series]:
+    """Draw a line with the asymptotic exponent through the first point of the first curve."""
+    decay, x = curves[0].setting.decay, curves[0].x
+    if decay <= 0.5:
+        return []
+    exponent = sgd_exponents(decay).width
+    ends = np.array([x[0], x[-1]])
+    line = curves[0].points[0].predicted("loss") * (ends / ends[0]) ** exponent
+    return [Series(f"exponent {exponent:.2f}", ends, line, "dashed", colour=-1)]
+
+
+OVERLAY = ("width", "noise", "learning_rate", "tuned", "batch", "initial_norm")
 
 PANELS = (
     Panel(
@@ -75,6 +81,33 @@ PANELS = (
         along=Axis("time", "compute mt/η (students × steps)", value=compute),
         overlay=("width",),
         also=guide,
+        y_scale="log",
+    ),
+    Panel(
+        "width",
+        "Loss at the end of training against the number of students",
+        "loss (half the mean squared error)",
+        [Trace("loss", "")],
+        "A network of m students learns m features. Dashed: exponent for very many features, "
+        "1 - 2 beta.",
+        along="width",
+        at=lambda times: times[-1:],
+        where=all_learned,
+        also=width_guide,
+        x_scale="log",
+        y_scale="log",
+    ),
+    Panel(
+        "samples",
+        "Loss against samples with a learning rate for the weakest wanted feature",
+        "loss (half the mean squared error)",
+        [Trace("loss", "online SGD")],
+        "The learning rate is inversely proportional to the training time. The number of samples is "
+        "therefore proportional to the square of the time, and the exponent in samples is half of the "
+        "exponent in time.",
+        along=Axis("time", "samples n", value=lambda setting: setting.samples),
+        overlay=("width",),
+        when=lambda curve: curve.setting.tuned,
         y_scale="log",
     ),
 )

@@ -59,7 +59,7 @@ def train(
     link, features = even_link(parameters.link), parameters.features
     strengths = amplitudes(features, parameters.decay).astype(np.float32)
     weights = start.astype(np.float32)
-    shape, rate = (parameters.batch, parameters.dimension), parameters.learning_rate
+    shape, rate = (parameters.batch, parameters.dimension), parameters.rate
     noise = np.float32(np.sqrt(parameters.noise))
     escapes, before = np.full(features, np.inf), captured(weights, link, strengths)
     for step in range(parameters.steps):

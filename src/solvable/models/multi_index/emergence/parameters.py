@@ -28,6 +28,9 @@ class EmergenceParameters(Parameters):
     """Training time, which is the learning rate times the number of steps."""
     learning_rate: float = Field(0.01, ge=1e-100, le=0.05)
     """Learning rate of both layers."""
+    tuned: bool = False
+    """Divide the learning rate by the training time (if the time is above 1), which is inversely
+    proportional to the amplitude of the weakest feature that emerges in this time."""
     batch: int = Field(1600, ge=1, le=10**7)
     """Number of fresh samples per step; the noise of the gradient grows as learning_rate / batch."""
     noise: float = Field(0.0, ge=0.0, le=100.0)
@@ -35,7 +38,7 @@ class EmergenceParameters(Parameters):
     initial_norm: float = Field(0.02, ge=1e-6, le=0.5)
     """Squared norm of every student at the start."""
 
-    steps = Size("time", lambda p: 1 / p.learning_rate, floor=1)
+    steps = Size("time", lambda p: 1 / p.rate, floor=1)
     # 1e15 multiplications take hours on two cores.
     limits = (
         Limit(
@@ -58,12 +61,17 @@ class EmergenceParameters(Parameters):
                 f"learning_rate is {self.learning_rate:g}; allowed for the link {self.link}: up to "
                 f"{allowed:.3g}, since larger steps overshoot a learned feature"
             )
-        if self.time < self.learning_rate:
+        if self.time < self.rate:
             raise ValueError(
                 f"time is {self.time:g}, less than one step; allowed: at least learning_rate = "
                 f"{self.learning_rate:g}"
             )
         return self
+
+    @property
+    def rate(self) -> float:
+        """Learning rate of this training time."""
+        return self.learning_rate / max(self.time, 1.0) if self.tuned else self.learning_rate
 
     @property
     def strengths(self) -> np.ndarray:
@@ -76,7 +84,7 @@ class EmergenceParameters(Parameters):
         return {
             "initial_norm": self.initial_norm,
             "dimension": self.dimension,
-            "gradient_noise": self.learning_rate / self.batch,
+            "gradient_noise": self.rate / self.batch,
             "label_noise": self.noise,
         }
 

@@ -37,17 +37,32 @@ PRESETS = {
         replicates=10,
     ),
     "width": Preset(
-        "Four widths, some too small to learn all features; the best width grows with compute; two "
-        "minutes.",
+        "Five widths, some too small to learn all features: exponents in width, and in compute at the "
+        "best width; four minutes.",
+        {
+            "dimension": (32,),
+            "features": (32,),
+            "decay": (0.8,),
+            "width": (2, 4, 8, 16, 32),
+            "learning_rate": (0.02,),
+            "batch": (1600,),
+            "time": (4.0, 8.0, 16.0, 32.0, 64.0),
+        },
+        replicates=4,
+    ),
+    "samples": Preset(
+        "A learning rate for the weakest wanted feature, which halves the exponent in samples; a minute.",
         {
             "dimension": (32,),
             "features": (16,),
             "decay": (0.8,),
-            "width": (4, 8, 16, 32),
-            "batch": (3200,),
-            "time": (2.0, 4.0, 8.0, 16.0, 32.0),
+            "width": (32,),
+            "learning_rate": (0.05,),
+            "tuned": (True,),
+            "batch": (800,),
+            "time": (3.0, 5.0, 8.0, 13.0),
         },
-        replicates=4,
+        replicates=10,
     ),
     "paper": Preset(
         "Twelve features in 96 dimensions at the decay of the paper; ten minutes. The paper has 1,024 "

@@ -20,7 +20,7 @@ PRESETS = {
             "deflation": (0, 1), "sample_ratio": RATIOS, "learning_rate": (0.01,),
             "trained_samples": (3_200,),
         },
-        replicates=6,
+        replicates=10,
     ),
     "paper": Preset(
         "Sixteen features in 600 dimensions; about five minutes.",
@@ -59,13 +59,13 @@ PRESETS = {
         replicates=4,
     ),
     "bayes": Preset(
-        "The spectral estimator and Bayes message passing for three features; a minute.",
+        "The spectral estimator and Bayes message passing for three features; three minutes.",
         {
             "dimension": (60,), "features": (3,), "readout": ("none",), "message_passing": (True,),
             "link": ("he2", "cosmix"), "label_map": ("square",), "noise": (0.5,),
             "sample_ratio": (4.0, 8.0, 16.0, 32.0),
         },
-        replicates=4,
+        replicates=16,
     ),
     "noise-sensitivity": Preset(
         "Links with noise sensitivity exponents 1 and 2, label maps tanh and square; two minutes.",

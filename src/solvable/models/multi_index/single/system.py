@@ -47,13 +47,13 @@ PRESETS = {
     ),
     "noise": Preset(
         "Thresholds of algorithms and of any method against the noise, for exponents 1 (he2) and 2 "
-        "(cosmix); five minutes.",
+        "(cosmix); three minutes.",
         {
             "dimension": (60,),
             "link": ("he2", "cosmix"),
-            "noise": (7.0, 14.0),
+            "noise": (5.0, 10.0),
             "estimator": ("optimal", "amp"),
-            "sample_ratio": (28.0, 50.0, 80.0, 320.0),
+            "sample_ratio": (7.0, 20.0, 32.0, 50.0, 140.0),
         },
         replicates=10,
     ),
