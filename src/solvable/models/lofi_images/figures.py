@@ -72,6 +72,12 @@ def of_layer(name: str, layer: int) -> Callable[[Point], np.ndarray]:
     return lambda point: point.values(name).reshape(point.replicates, 2, -1)[:, layer]
 
 
+def change_of_layer(layer: int) -> Callable[[Point], np.ndarray]:
+    """Return a function: mean relative change of one hidden layer after each number of steps."""
+    values = of_layer("layers_change", layer)
+    return lambda point: values(point).mean(axis=0)
+
+
 def chance_overlap(point: Point) -> tuple[float, float]:
     """Return the overlap of random directions with the filter."""
     return ALIGNED_DIRECTIONS / images(point.setting.data)[0].shape[1], np.nan
@@ -350,7 +356,7 @@ PANELS = (
             f"Both layers of 1,000 neurons are trained together; {steps} steps. Mean squared overlap "
             "of the eleven leading directions of the change of the weights with the filter and with "
             f"principal components of {below}, at the largest number of images.",
-            against=lambda point, layer=layer: of_layer("layers_change", layer)(point).mean(axis=0),
+            against=change_of_layer(layer),
             x_label="change of the weights / initial weights", where=layers_trained,
             at=lambda places: places[-1:], note=subject, x_scale="log", y_range=(0, 1.02),
         )
