@@ -55,7 +55,7 @@ PRESETS = {
             "estimator": ("optimal", "amp"),
             "sample_ratio": (7.0, 20.0, 32.0, 50.0, 140.0),
         },
-        replicates=10,
+        replicates=16,
     ),
     "signs": Preset(
         "Links whose labels carry the sign of the direction: linear estimator and message passing; a "
