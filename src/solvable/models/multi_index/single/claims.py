@@ -63,13 +63,16 @@ def algorithm_threshold(point: Point) -> np.ndarray:
 
 def information_threshold(point: Point) -> np.ndarray:
     """Threshold of any method, from the overlap of message passing with a good start."""
-    link, q = (
-        point.setting.channel.links[0],
-        np.clip(point.values("informed_overlap"), 1e-6, 0.9999),
-    )
-    # Large noise Delta = alpha (1 - q) kappa'(q) / q, in units of the link   (multi-index 15)
-    noise = point.setting.sample_ratio * (1 - q) * link.correlation_slope(q) / q
-    return np.asarray(noise * large_noise_information_ratio(link, 1.0))
+    noise = _large_noise(point, point.values("informed_overlap"))
+    unit = large_noise_information_ratio(point.setting.channel.links[0], 1.0)
+    return np.asarray(noise * unit)
+
+
+def _large_noise(point: Point, overlaps: np.ndarray) -> np.ndarray:
+    """Noise at which message passing has these overlaps, if the noise is large."""
+    link, q = point.setting.channel.links[0], np.clip(overlaps, 1e-6, 0.9999)
+    # Delta = alpha (1 - q) kappa'(q) / q, in units of the link   (multi-index 15)
+    return np.asarray(point.setting.sample_ratio * (1 - q) * link.correlation_slope(q) / q)
 
 
 def shows_algorithm(point: Point) -> bool:
@@ -89,7 +92,11 @@ def shows_information(point: Point) -> bool:
     threshold = float(point.predicted(name))
     kept = 0.3 < float(point.predicted("informed_overlap")) < 0.99
     near = 1.1 * threshold < setting.sample_ratio < 4 * threshold
-    return bool(setting.noise >= LARGE_NOISE and kept and near)
+    if not (setting.noise >= LARGE_NOISE and kept and near):
+        return False
+    # The law of large noise must give back the noise from the predicted overlap.
+    given = _large_noise(point, np.array(point.predicted("informed_overlap")))
+    return bool(abs(float(given) / setting.noise - 1) < 0.15)
 
 
 def noise_power(
