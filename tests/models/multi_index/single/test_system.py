@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from solvable.arrays import random_stream
 from solvable.frame.points import NO_PREDICTION, Point, predicted_or_refused
-from solvable.models.multi_index.single.claims import CLAIMS
+from solvable.models.multi_index.single.claims import CLAIMS, shows_information
 from solvable.models.multi_index.single.parameters import SingleIndexParameters
 from solvable.models.multi_index.single.system import system
 from solvable.models.multi_index.target import draw_target
@@ -220,3 +220,19 @@ def test_a_measurement_beyond_memory_is_refused_and_theory_is_not():
     studies.check_predicted_alone(
         system, {"sample_ratio": 9e4, "dimension": 5_000}, "allowed for a measurement: up to 4 GB"
     )
+
+
+@pytest.mark.parametrize(
+    ("link", "sample_ratio", "predicted", "threshold", "judged"),
+    # exact predictions at noise 5; the law of large noise gives back 5.5 (cosmix) and 6.1 (he2)
+    [("cosmix", 20.0, 0.934, 13.6, True), ("he2", 7.0, 0.566, 2.01, False)],
+)
+def test_information_threshold_is_judged_where_the_law_of_large_noise_holds(
+    link, sample_ratio, predicted, threshold, judged
+):
+    setting = SingleIndexParameters(
+        dimension=60, link=link, noise=5.0, sample_ratio=sample_ratio, estimator="amp"
+    )
+    prediction = {"informed_overlap": predicted, "information_threshold_ratio": threshold}
+    point = Point(setting.model_dump(), [{"informed_overlap": predicted}], prediction, setting)
+    assert shows_information(point) == judged
