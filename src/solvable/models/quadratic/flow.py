@@ -281,7 +281,7 @@ system = System(
         Panel(
             "dimension",
             "Samples that online descent needs at each dimension",
-            "learned share over that of the flow",
+            "learned share / share of the flow",
             [Trace("", "features 2 and 3", theory=None, value=delay)],
             "Ratio for features 2 and 3. Gradients are noisier in more dimensions.",
             along=Axis("batch", "fresh samples in each step"),

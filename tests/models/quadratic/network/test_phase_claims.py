@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from solvable.arrays import random_stream
-from solvable.errors import InvalidParameter
 from solvable.models.quadratic.network.errors import decompose_error, optimal_regularisation
 from solvable.models.quadratic.network.figures import kind_of
 from solvable.models.quadratic.network.measure import measure
@@ -242,5 +241,3 @@ def test_thresholds_of_three_estimators_are_in_order():
     values = [prediction[name] for name in names]
     assert values == sorted(values)
     assert values == pytest.approx([0.18, 0.2556, 0.34], abs=1e-3)
-    with pytest.raises(InvalidParameter):
-        QuadraticParameters(network_ratio=-1.0) and predict(QuadraticParameters(network_ratio=-1.0))

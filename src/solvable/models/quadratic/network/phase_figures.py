@@ -157,6 +157,6 @@ PHASE_PANELS = (
         "Without label noise. Points: sample ratio at which the error falls below 1 % of that of "
         "learning nothing. The conjecture is that of arXiv:2601.10483 for a network of network_ratio "
         "units per coordinate.",
-        along=Axis("width_ratio", "width ratio of the target, p*/d", scale="linear"), where=low_rank,
+        along=Axis("width_ratio", "width ratio of the target (p*/d)", scale="linear"), where=low_rank,
     ),
 )  # fmt: skip

@@ -43,8 +43,9 @@ TOLERANCE = 1e-2
 def predict(parameters: QuadraticParameters) -> Metrics:
     """Predicted metrics at a parameter set: measured metrics, and quantities of the theory alone."""
     metrics = _metrics(parameters, state_of(parameters))
-    law = parameters.target == "power-law" and parameters.noise > 0
-    return {**metrics, "local_exponent": local_exponent(parameters) if law else None}
+    if parameters.target == "power-law" and parameters.noise > 0:
+        metrics["local_exponent"] = local_exponent(parameters)
+    return metrics
 
 
 def curve(parameters: QuadraticParameters, ratios: np.ndarray) -> list[Metrics]:
