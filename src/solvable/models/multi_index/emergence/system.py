@@ -51,7 +51,8 @@ PRESETS = {
         replicates=4,
     ),
     "samples": Preset(
-        "A learning rate for the weakest wanted feature, which halves the exponent in samples; a minute.",
+        "A learning rate for the weakest wanted feature, which halves the exponent in samples; two "
+        "minutes.",
         {
             "dimension": (32,),
             "features": (16,),
@@ -62,7 +63,7 @@ PRESETS = {
             "batch": (800,),
             "time": (3.0, 5.0, 8.0, 13.0),
         },
-        replicates=10,
+        replicates=18,
     ),
     "paper": Preset(
         "Twelve features in 96 dimensions at the decay of the paper; ten minutes. The paper has 1,024 "
