@@ -9,9 +9,8 @@ import pytest
 
 from solvable.arrays import random_stream
 from solvable.models.quadratic.network.errors import decompose_error, optimal_regularisation
-from solvable.models.quadratic.network.figures import kind_of
 from solvable.models.quadratic.network.measure import measure
-from solvable.models.quadratic.network.phase_claims import PHASE_CLAIMS
+from solvable.models.quadratic.network.phase_claims import PHASE_CLAIMS, kind_of, share_of_right_kinds
 from solvable.models.quadratic.network.phase_figures import PHASE_PANELS
 from solvable.models.quadratic.network.predict import predict
 from solvable.models.quadratic.network.recovery_claims import RECOVERY_CLAIMS, crossing
@@ -196,6 +195,19 @@ def test_measured_spectra_have_the_predicted_kind():
     records = [measure(parameters, random_stream("kinds", k)) for k in range(3)]
     point = Point(parameters.model_dump(), records, predict(parameters), parameters)
     assert kind_of(point) == point.prediction["spectral_phase"] == "bulk+spikes"
+
+
+def test_the_share_of_right_kinds_fails_for_spectra_without_features(points):
+    rows = [p for group in points.values() for p in group]
+    rows = [p for p in rows if p.setting.target == "power-law" and p.setting.noise > 0]
+    blank = [
+        replace(p, metrics=[m | {"eigenvalues": [0.0] * p.setting.dimension} for m in p.metrics])
+        for p in rows
+    ]
+    share, expected = share_of_right_kinds(rows)
+    assert share > share_of_right_kinds(blank)[0]
+    assert expected == pytest.approx(1.0)
+    assert verdict_of(blank, "spectral-kinds").status == "fails"
 
 
 def test_parts_add_up_only_where_the_bulk_is_cut(points):

@@ -19,9 +19,9 @@ from solvable.models.quadratic.network.feature_groups import (
     group_strengths,
 )
 from solvable.models.quadratic.network.parameters import QuadraticParameters
+from solvable.models.quadratic.network.phase_claims import kind_of
 from solvable.models.quadratic.network.phase_figures import PHASE_PANELS
 from solvable.models.quadratic.network.solutions import measure_of, state_of
-from solvable.models.quadratic.network.spectral_phase import measured_phase
 from solvable.plots.figure import Marker, Series
 
 OVERLAY = ("width_ratio", "exponent", "regularisation")
@@ -140,21 +140,6 @@ def shifted(point: Point) -> list[np.ndarray]:
     """Eigenvalues of the learned directions, with the threshold b added back."""
     b = state_of(point.setting).threshold
     return [row[row > 0] + b for row in point.values("eigenvalues")]
-
-
-def kind_of(point: Point) -> str:
-    """Phase of the measured spectra of a power law; empty without an estimate of the noise."""
-    setting = point.setting
-    if any("threshold" not in metrics for metrics in point.metrics):
-        return ""  # stored records of a figure hold the metrics that it reads
-    noise, threshold = (point.mean(name) for name in ("effective_noise", "threshold"))
-    if setting.target != "power-law" or not np.isfinite([noise, threshold]).all():
-        return ""
-    shape = setting.dimension / setting.n_samples if setting.sensing == "network" else 0.0
-    return measured_phase(
-        point.values("eigenvalues"), effective_noise=float(noise), threshold=float(threshold),
-        shape=shape,
-    ).value  # fmt: skip
 
 
 def law(point: Point, values: Sequence[np.ndarray]) -> Law:

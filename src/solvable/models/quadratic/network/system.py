@@ -86,16 +86,16 @@ PRESETS = {
         replicates=4,
     ),
     "best": Preset(
-        "Power laws at the best penalty, and at a third and three times of it; a minute.",
+        "Power laws at the best penalty, and at a third and three times of it; five minutes.",
         {
             "target": ("power-law",),
             "dimension": (60,),
-            "exponent": (1.0, 1.5),
+            "exponent": (1.5, 2.0),
             "regularisation": (0.3, 1.0, 3.0),
             "regularisation_unit": ("best",),
             "sample_ratio": (0.4, 0.8, 1.6, 3.2, 6.4),
         },
-        replicates=6,
+        replicates=10,
     ),
     "spectra": Preset(
         "Six kinds of learned spectra, from noise to collapse; half a minute.",
