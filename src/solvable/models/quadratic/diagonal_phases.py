@@ -11,9 +11,9 @@ import numpy as np
 from solvable.frame.agreement import Agreement
 from solvable.frame.curves import Curve
 from solvable.frame.estimates import Slope
-from solvable.frame.panels import suffix_of
 from solvable.frame.points import Point
 from solvable.models.quadratic.diagonal_theory import lasso_penalty, solve_diagonal
+from solvable.models.quadratic.phase_diagram import diagram, settings_by_phase
 from solvable.plots.figure import Figure, Series
 
 PAPER = "arXiv:2509.24882, Result 1"
@@ -147,14 +147,6 @@ def phase_diagram(curves: Sequence[Curve]) -> list[Figure]:
     return figures
 
 
-def _agrees(point: Point) -> bool:
-    law = point.prediction.get("scaling_law_error")
-    if law is None or not point.metrics:
-        return False
-    ratio = float(point.mean("error")) / float(point.predicted("scaling_law_error"))
-    return bool(abs(np.log(ratio)) <= np.log(1.3))
-
-
 def _diagram(key: tuple[int, float, float], points: Sequence[Point], words: str) -> Figure:
     phases = DiagonalPhases(*key)
     n = np.geomspace(
@@ -162,14 +154,9 @@ def _diagram(key: tuple[int, float, float], points: Sequence[Point], words: str)
         max(p.setting.samples for p in points) * 1.5,
         50,
     )
-    series: list[Series] = []
-    for colour, phase in enumerate(PHASES):
-        chosen = [p for p in points if p.prediction["scaling_phase"] == phase]
-        if chosen:
-            x = [float(p.setting.samples) for p in chosen]
-            y = [float(p.setting.weight_decay) for p in chosen]
-            hollow = [not _agrees(p) for p in chosen]
-            series.append(Series(f"phase {phase}", x, y, "points", None, colour, hollow))
+    series = settings_by_phase(
+        points, PHASES, lambda p: (p.setting.samples, p.setting.weight_decay), error="error"
+    )
     unit = lasso_penalty(weight_decay=1.0, dimension=key[0])
     largest = np.sqrt(2 * np.log(key[0]))
     noise, weakest = key[2], phases.scale * key[0] ** -key[1]
@@ -180,15 +167,4 @@ def _diagram(key: tuple[int, float, float], points: Sequence[Point], words: str)
     )
     for label, values in lines:
         series.append(Series(label, n, values / unit, "line", None, len(series) + 1))
-    return Figure(
-        f"phase-diagram{suffix_of(words)}",
-        f"Phases over samples and weight decay{f' ({words})' if words else ''}",
-        "samples n",
-        "weight decay λ",
-        series,
-        "Points: measured settings in the colours of their phases; a full point has an error within 30 % "
-        "of the leading law of its phase, a hollow point lies in a crossover. Lines: borders between "
-        "phases.",
-        x_scale="log",
-        y_scale="log",
-    )
+    return diagram("samples and weight decay", words, series, x="samples n", y="weight decay λ")

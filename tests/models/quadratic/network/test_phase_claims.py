@@ -10,7 +10,11 @@ import pytest
 from solvable.arrays import random_stream
 from solvable.models.quadratic.network.errors import decompose_error, optimal_regularisation
 from solvable.models.quadratic.network.measure import measure
-from solvable.models.quadratic.network.phase_claims import PHASE_CLAIMS, kind_of, share_of_right_kinds
+from solvable.models.quadratic.network.phase_claims import (
+    PHASE_CLAIMS,
+    kind_of,
+    share_of_right_kinds,
+)
 from solvable.models.quadratic.network.phase_figures import PHASE_PANELS
 from solvable.models.quadratic.network.predict import predict
 from solvable.models.quadratic.network.recovery_claims import RECOVERY_CLAIMS, crossing

@@ -1,4 +1,4 @@
-"""Claims on scaling phases: laws, exponents, the best penalty, parts of the error, and kinds of spectra."""
+"""Claims on scaling phases: laws, exponents, best penalty, parts of the error, kinds of spectra."""
 
 from __future__ import annotations
 

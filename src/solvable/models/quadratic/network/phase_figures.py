@@ -7,12 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from solvable.frame.curves import Axis, Curve
-from solvable.frame.panels import Panel, suffix_of
+from solvable.frame.panels import Panel
 from solvable.frame.points import Point
 from solvable.frame.traces import Trace
 from solvable.models.quadratic.network.phase_laws import QuadraticPhase
 from solvable.models.quadratic.network.phases import PowerLawPhases
 from solvable.models.quadratic.network.recovery_claims import at_interpolation, crossing, low_rank
+from solvable.models.quadratic.phase_diagram import diagram, settings_by_phase
 from solvable.plots.figure import Figure, Series
 
 PHASES = tuple(phase.value for phase in QuadraticPhase)
@@ -43,41 +44,17 @@ def _words(key: tuple[int, float, float], keys: Sequence[tuple[int, float, float
     return ", ".join(n.format(v) for n, v, vary in zip(names, key, varied, strict=True) if vary)
 
 
-def agrees(point: Point) -> bool:
-    """Return True if the measured error is within 30 % of the leading law of the phase."""
-    law = point.prediction.get("scaling_law_matrix_error")
-    if law is None or not point.metrics:
-        return False
-    return bool(abs(np.log(float(point.mean("matrix_error")) / float(law))) <= np.log(1.3))  # type: ignore[arg-type]
-
-
 def _diagram(key: tuple[int, float, float], points: Sequence[Point], words: str) -> Figure:
     phases = PowerLawPhases(*key)
     ratios = np.array([point.setting.ratio for point in points])
     penalties = np.array([float(point.predicted("penalty")) for point in points])
-    series: list[Series] = []
-    for colour, phase in enumerate(PHASES):
-        chosen = [p for p in points if p.prediction["scaling_phase"] == phase]
-        if chosen:
-            x, y = (
-                [float(read(p)) for p in chosen]
-                for read in (lambda p: p.setting.ratio, lambda p: p.predicted("penalty"))
-            )
-            hollow = [not agrees(p) for p in chosen]
-            series.append(Series(f"phase {phase}", x, y, "points", None, colour, hollow))
+    series = settings_by_phase(
+        points, PHASES, lambda p: (p.setting.ratio, p.predicted("penalty")), error="matrix_error"
+    )
     span = (ratios.min() / 1.5, ratios.max() * 1.5)
     series += _borders(phases, span, (penalties.min() / 2, penalties.max() * 2))
-    return Figure(
-        f"phase-diagram{suffix_of(words)}",
-        f"Phases over samples and penalty{f' ({words})' if words else ''}",
-        "sample ratio n/d²",
-        "penalty λ of the trace",
-        series,
-        "Points: measured settings in the colours of their phases; a full point has an error within 30 % "
-        "of the leading law of its phase, a hollow point lies in a crossover. Lines: borders between "
-        "phases.",
-        x_scale="log",
-        y_scale="log",
+    return diagram(
+        "samples and penalty", words, series, x="sample ratio n/d²", y="penalty λ of the trace"
     )
 
 
