@@ -289,7 +289,7 @@ class System:
         chance level, is not testable on these records. If the code of a claim raises, its verdict is
         "error" with the exception as the reason, and the other claims are judged.
         """
-        refused = refusals(points)
+        refused, whole = refusals(points), any(point.refused for point in points)
         try:
             points = self.settled([point for point in points if not point.refused])
         except Exception as error:  # records of another version may lack a metric
@@ -301,9 +301,9 @@ class System:
         verdicts = [judged(claim, points, self.axis, self.chance) for claim in self.claims]
         return [
             replace(verdict, reason=f"{verdict.reason}; {refused}")
-            if refused and verdict.status == "not testable"
+            if verdict.status == "not testable" and (whole or _lacks_part(claim, points))
             else verdict
-            for verdict in verdicts
+            for claim, verdict in zip(self.claims, verdicts, strict=True)
         ]
 
     def power(self, points: Sequence[Point]) -> list[PowerRow]:
@@ -386,6 +386,14 @@ def refusals(points: Sequence[Point]) -> str:
         else f"no prediction at {len(reasons)} of {len(points)} points: {reasons[0]}"
         for reasons in sorted(kinds.values(), key=len, reverse=True)[:3]
     )
+
+
+def _lacks_part(claim: Any, points: Sequence[Point]) -> bool:
+    """Return True if a quantity that the claim names is missing where a reason is given."""
+    named = [getattr(claim, name, None) for name in ("metric", "expected")]
+    quantities = [name for name in named if isinstance(name, str)]
+    partly = [point.prediction for point in points if point.refusal]
+    return any(prediction.get(name) is None for prediction in partly for name in quantities)
 
 
 def _caller() -> str:
