@@ -5,8 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from solvable.models.quadratic.flow import FlowParameters, predict, system
-from solvable.models.quadratic.flow_scaling import batch_needed, front, power_of_dimension
+from solvable.arrays import random_stream
+from solvable.models.quadratic.flow import FlowParameters, measure, predict, system
+from solvable.models.quadratic.flow_scaling import (
+    diverged,
+    front,
+    power_of_dimension,
+    smallest_batch,
+)
 from solvable.systems.base import Point
 
 BASE = {"dimension": 120, "features": 120, "exponent": 1.5}
@@ -53,27 +59,41 @@ def test_early_times_and_wide_networks_have_no_exponent():
 
 
 def online(dimension, batch, needed):
-    """Point whose online descent has a share b / (b + needed / 3) of the flow's learned features."""
+    """Point of 40 replicates, of which a share 1 / (1 + (b / needed)^8) diverges."""
     setting = FlowParameters(dimension=dimension, batch=batch, time=15)
     flow = [0.9, 0.6, 0.3, 0.1, 0.1, 0.1]
-    share = batch / (batch + needed / 3)
-    metrics = {"online_captured": [share * value for value in flow], "closed_form": flow}
-    return Point(setting.model_dump(), [metrics] * 8, {"risk": 1.0}, setting)
+    lost = round(40 / (1 + (batch / needed) ** 8))
+    metrics = [{"online_captured": None}] * lost + [{"online_captured": flow}] * (40 - lost)
+    return Point(setting.model_dump(), metrics, {"risk": 1.0}, setting)
 
 
-def test_batch_needed_is_read_off_between_batches():
-    rows = [online(30, batch, 10.0) for batch in (1, 2, 4, 8, 16, 32)]
-    assert batch_needed(rows) == pytest.approx(10.0, rel=0.03)
-    assert np.isnan(batch_needed(rows[-1:]))
+def test_the_smallest_batch_is_read_off_between_batches():
+    rows = [online(30, batch, 10.0) for batch in (1, 2, 4, 8, 12, 16, 32)]
+    assert smallest_batch(rows) == pytest.approx(10.0, rel=0.03)
+    assert np.isnan(smallest_batch(rows[-1:]))
+    assert diverged(rows[0]).mean() == pytest.approx(1.0)
+    assert diverged(rows[-1]).mean() == pytest.approx(0.0)
 
 
-@pytest.mark.parametrize(("power", "status"), [(1.0, "holds"), (0.4, "fails"), (1.8, "fails")])
+@pytest.mark.parametrize(("power", "status"), [(1.0, "holds"), (0.4, "fails"), (1.6, "fails")])
 def test_samples_and_dimension(power, status):
     rows = [
         online(d, batch, 8 * (d / 30) ** power)
         for d in (15, 30, 60)
-        for batch in (1, 2, 4, 8, 16, 32, 64)
+        for batch in (1, 2, 3, 4, 6, 8, 11, 16, 23, 32, 46)
     ]
     measured, _ = power_of_dimension(rows)
     assert measured == pytest.approx(power, abs=0.05)
     assert verdict_of(rows, "samples-and-dimension").status == status
+
+
+def test_descent_with_few_samples_diverges_and_with_many_does_not():
+    few, many = (
+        [
+            measure(FlowParameters(time=15, batch=batch, learning_rate=0.05), random_stream("few", k))
+            for k in range(3)
+        ]
+        for batch in (1, 15)
+    )
+    assert all(metrics["online_captured"] is None for metrics in few)  # eta d / B = 1.5
+    assert all(metrics["online_captured"] is not None for metrics in many)  # eta d / B = 0.1

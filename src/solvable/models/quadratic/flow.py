@@ -17,7 +17,7 @@ from solvable.frame.parameters import Parameters
 from solvable.frame.points import Metrics, Point
 from solvable.frame.system import Preset, System
 from solvable.frame.traces import Trace
-from solvable.models.quadratic.flow_scaling import SCALING_CLAIMS, delay
+from solvable.models.quadratic.flow_scaling import SCALING_CLAIMS, diverged
 from solvable.models.quadratic.flow_theory import (
     feature_learning_times,
     gamma_quadrature,
@@ -280,10 +280,10 @@ system = System(
         ),
         Panel(
             "dimension",
-            "Samples that online descent needs at each dimension",
-            "learned share / share of the flow",
-            [Trace("", "features 2 and 3", theory=None, value=delay)],
-            "Ratio for features 2 and 3. Gradients are noisier in more dimensions.",
+            "Online descent diverges with few samples in each step",
+            "share of diverged replicates",
+            [Trace("", "diverged", theory=None, value=diverged)],
+            "Half of the replicates diverge at a number of samples that is proportional to d.",
             along=Axis("batch", "fresh samples in each step"),
             overlay=("dimension",),
             where=lambda point: point.setting.batch > 0,
@@ -304,8 +304,13 @@ system = System(
         ),
         "samples": Preset(
             "Online descent with few samples in each step at three dimensions; half a minute.",
-            {"dimension": [15, 30, 60], "time": [15], "batch": [1, 2, 4, 8, 16, 32]},
-            replicates=24,
+            {
+                "dimension": [30, 60, 120],
+                "time": [15],
+                "learning_rate": [0.05],
+                "batch": [1, 2, 3, 4, 5, 6, 8, 10, 12, 15],
+            },
+            replicates=40,
         ),
         "quick": Preset(
             "Eight features and twelve units; ten seconds.",
