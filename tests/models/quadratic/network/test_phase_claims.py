@@ -62,7 +62,7 @@ GROUPS = {
 }
 
 CLAIM_OF = {
-    "II": "exponent-II", "III": "exponent-III", "IV": "exponent-IV", "VIa": "exponent-VIa",
+    "II": "exponent-II", "III": "exponent-III", "IV": "slope-IV", "VIa": "exponent-VIa",
     "VIb": "exponent-VIb", "V": "harmful-overfitting", "best": "minimax-rate", "peak": "peak-growth",
     "recovery": "recovery-threshold", "width": "width-has-no-effect",
 }  # fmt: skip

@@ -74,7 +74,7 @@ PRESETS = {
         replicates=4,
     ),
     "dimensions": Preset(
-        "Penalties 1/d, 1 and sqrt(d) at three dimensions; three minutes.",
+        "Penalties 1/d, 1 and sqrt(d) at three dimensions; six minutes.",
         {
             "target": ("power-law",),
             "dimension": (30, 60, 100),
@@ -83,7 +83,7 @@ PRESETS = {
             "regularisation_unit": ("1/d", "one", "sqrt(d)"),
             "sample_ratio": (0.15, 0.18, 0.21, 0.5, 1.0, 2.0, 4.0),
         },
-        replicates=4,
+        replicates=10,
     ),
     "best": Preset(
         "Power laws at the best penalty, and at a third and three times of it; five minutes.",
@@ -98,7 +98,7 @@ PRESETS = {
         replicates=10,
     ),
     "spectra": Preset(
-        "Six kinds of learned spectra, from noise to collapse; half a minute.",
+        "Six kinds of learned spectra, from noise to collapse; a minute and a half.",
         {
             "target": ("power-law",),
             "dimension": (60,),
@@ -106,7 +106,7 @@ PRESETS = {
             "regularisation": (0.3, 6.0),
             "sample_ratio": (0.4, 1.5, 4.0),
         },
-        replicates=8,
+        replicates=16,
     ),
     "peak": Preset(
         "Height of the interpolation peak at five penalties; half a minute.",
