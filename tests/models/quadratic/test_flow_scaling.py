@@ -90,7 +90,9 @@ def test_samples_and_dimension(power, status):
 def test_descent_with_few_samples_diverges_and_with_many_does_not():
     few, many = (
         [
-            measure(FlowParameters(time=15, batch=batch, learning_rate=0.05), random_stream("few", k))
+            measure(
+                FlowParameters(time=15, batch=batch, learning_rate=0.05), random_stream("few", k)
+            )
             for k in range(3)
         ]
         for batch in (1, 15)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -198,11 +198,13 @@ def arranged(
         # Many directions act as noise on each other, so the prediction is a mean over drawn matrices.
         # Large matrices need fewer draws.
         draws = int(np.clip(2.5e8 / dimension**3, 1, 120))
+        # Drawn matrices have centred weights; the optimal map has a mean, which shifts every eigenvalue.
+        mean = law.probabilities @ law.weights
         drawn = draw_spikes(
-            sample=_sample(law), heights=law.strengths, n_samples=samples,
+            sample=_sample(replace(law, weights=law.weights - mean)), heights=law.strengths, n_samples=samples,
             n_features=dimension - p, background=None, draws=draws, between_edges=True,
         )  # fmt: skip
-        span, eigenvalues = drawn.squared_overlap, drawn.eigenvalues.mean(axis=0)
+        span, eigenvalues = drawn.squared_overlap, drawn.eigenvalues.mean(axis=0) + mean
     else:
         span = span_overlaps(law, samples, dimension)
     span = _even(span, law.strengths)
