@@ -201,8 +201,8 @@ def arranged(
         # Drawn matrices have centred weights; the optimal map has a mean, which shifts every eigenvalue.
         mean = law.probabilities @ law.weights
         drawn = draw_spikes(
-            sample=_sample(replace(law, weights=law.weights - mean)), heights=law.strengths, n_samples=samples,
-            n_features=dimension - p, background=None, draws=draws, between_edges=True,
+            sample=_sample(replace(law, weights=law.weights - mean)), heights=law.strengths,
+            n_samples=samples, n_features=dimension - p, background=None, draws=draws, between_edges=True,
         )  # fmt: skip
         span, eigenvalues = drawn.squared_overlap, drawn.eigenvalues.mean(axis=0) + mean
     else:
