@@ -161,7 +161,7 @@ class PredictedBulk:
 
     @cached_property
     def _noise(self) -> BulkEdges:
-        """Edges of the noise without lower Hermite degrees, relative to the mean."""
+        """Edges of the noise bulk of the degree-2q part alone, relative to the mean."""
         return _centred_edges(self.atoms, self.chance, self.aspect_ratio)
 
     @cached_property

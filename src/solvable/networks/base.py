@@ -50,7 +50,7 @@ def default_blocks(n_samples: int | None) -> list[Block]:
 
 
 def filtered_block(width: Width, *, residual_labels: bool = True) -> Block:
-    """Default block: filter of centred features with first moments, and a lift that also sees inputs."""
+    """Default block: filter centred features, first moments included; then lift them with the inputs."""
     # On planted directions biases of 0.3 to 1 give the same error.
     return Block(
         "auto",

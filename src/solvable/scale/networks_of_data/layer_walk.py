@@ -239,7 +239,7 @@ class Walk:
     def _activate(self, kind: str, name: str) -> None:
         if self.open is None:
             raise InvalidData(
-                f"layer {name} is {kind} without a layer with weights before it; add one."
+                f"layer {name} is {kind}, and no layer with weights precedes it; add one."
             )
         act = ACTIVATIONS[kind]
         if kind != act.replace("-", ""):

@@ -235,7 +235,7 @@ Phase = Literal["class lost", "transition", "class survives"]
 
 @dataclass(frozen=True)
 class CriticalNoise:
-    """Noise on the leaves below which the class of an infinitely deep grammar is inferred."""
+    """Largest noise on the leaves at which the class of an infinitely deep grammar can be inferred."""
 
     epsilon: float
     phase: Phase
