@@ -9,30 +9,22 @@ import numpy as np
 from solvable.frame.agreement import Agreement, Cell
 from solvable.frame.estimates import Estimate, Slope
 from solvable.frame.points import Point
+from solvable.models.hierarchy.grammar.accuracy import (
+    ALONG,
+    HIERARCHICAL,
+    classifies,
+    crossing_ratio,
+    reach,
+    scarce,
+)
 from solvable.models.hierarchy.grammar.figures import ancestor_names, level_names
-from solvable.models.hierarchy.grammar.parameters import AXIS, RandomHierarchyParameters
-
-HIERARCHICAL = ("layerwise", "count-cluster", "cnn")
-"""Estimators that learn the hierarchy, level by level or as a deep network."""
-
-ALONG = (AXIS.parameter, *AXIS.ignore)
-
-
-def classifies(setting: RandomHierarchyParameters) -> bool:
-    """Return True for classification with equally likely rules that carry a signal."""
-    return setting.task == "classification" and not setting.zipf and setting.ensemble != "latin"
+from solvable.models.hierarchy.grammar.network_claims import NETWORK_CLAIMS
+from solvable.models.hierarchy.grammar.parameters import AXIS
 
 
 def has_statistics(cell: Cell) -> bool:
     """Return True for classification with tuples that are correlated with the label."""
     return cell.setting.task == "classification" and cell.setting.ensemble != "latin"
-
-
-def scarce(setting: RandomHierarchyParameters) -> bool:
-    """Return True if there are at least eight times as many strings as training strings."""
-    choices = (setting.leaves - 1) / (setting.branching - 1)
-    strings = np.log(setting.n_classes) + choices * np.log(setting.rules)
-    return bool(np.log(8 * setting.n_samples) <= strings)
 
 
 def in_large_vocabulary(task: str) -> Callable[[Cell], bool]:
@@ -43,11 +35,6 @@ def in_large_vocabulary(task: str) -> Callable[[Cell], bool]:
 def finite_vocabulary(cell: Cell) -> float:
     """Relative tolerance for the fluctuations of one grammar around the mean over grammars."""
     return 0.05 + 0.5 / cell.setting.vocabulary
-
-
-def reach(setting: RandomHierarchyParameters) -> float:
-    """Difference between perfect and chance accuracy."""
-    return 1 - 1 / setting.n_classes
 
 
 def judged_learner(point: Point) -> bool:
@@ -78,19 +65,6 @@ def lead_over_kernel(points: Sequence[Point]) -> tuple[float, float] | None:
     if not kernel or not others:
         return None
     return float(np.mean(others) - np.mean(kernel)) / reach(points[0].setting), 1.0
-
-
-def crossing_ratio(points: Sequence[Point]) -> float | None:
-    """Samples over P* at which the accuracy is halfway between chance and 1; None outside the points."""
-    ordered = sorted(points, key=lambda point: point.setting.ratio)
-    x = np.log([point.setting.ratio for point in ordered])
-    accuracy = np.array([float(point.mean("test_accuracy")) for point in ordered])
-    middle = 1 - reach(points[0].setting) / 2
-    above = int(np.argmax(accuracy >= middle))
-    if above == 0:
-        return None
-    share = (middle - accuracy[above - 1]) / (accuracy[above] - accuracy[above - 1])
-    return float(np.exp(x[above - 1] + share * (x[above] - x[above - 1])))
 
 
 def crossings(points: Sequence[Point]) -> list[tuple[float, float]]:
@@ -212,4 +186,5 @@ CLAIMS = (
         where=lambda cell: in_large_vocabulary("denoising")(cell) and 0 < cell.setting.noise_level < 1,
         entry=level_names, power=0.2,
         missing="no point has task=denoising and at least 16 symbols; run with --preset language"),
+    *NETWORK_CLAIMS,
 )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,7 @@ TESTED = 2_000
 NETWORKS: Mapping[str, Callable[..., Any]] = {
     "cnn": HierarchicalCNN,
     "fully-connected": FullyConnectedNetwork,
+    "shallow": partial(FullyConnectedNetwork, layers=1),
     "kernel": KernelClassifier,
     "lazy-cnn": LazyCNNClassifier,
     "transformer": TransformerClassifier,

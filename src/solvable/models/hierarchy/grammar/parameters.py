@@ -27,6 +27,7 @@ LARGEST_FIT = {
     "lazy-cnn": 8_000,
     "cnn": 500_000,
     "fully-connected": 500_000,
+    "shallow": 500_000,
     "transformer": 500_000,
 }
 """Largest number of strings to which each estimator is fitted."""
@@ -72,10 +73,18 @@ class RandomHierarchyParameters(Parameters):
     """Law of the rules: each symbol equally often the first of a tuple, all tuples equally likely, or
     rules by a Latin square, whose single symbols are not correlated with the label."""
     estimator: Literal[
-        "layerwise", "count-cluster", "kernel", "lazy-cnn", "cnn", "fully-connected", "transformer"
+        "layerwise",
+        "count-cluster",
+        "kernel",
+        "lazy-cnn",
+        "cnn",
+        "fully-connected",
+        "shallow",
+        "transformer",
     ] = "layerwise"
     """Learner: layer-wise ridge regression on RBF features, counting and clustering, a tuned kernel,
-    the neural tangent kernel of a convolutional network, or a network trained by gradient descent."""
+    the neural tangent kernel of a convolutional network, or a network trained by gradient descent;
+    shallow has one hidden layer."""
     positions: Literal["default", "first", "concat", "shared", "pooled"] = "default"
     """Patches of a string from which a level is learned; by default the first one for `layerwise`, and
     all of them, with separate counts, for `count-cluster`."""

@@ -6,6 +6,7 @@ import numpy as np
 
 from solvable.frame.points import Metrics
 from solvable.models.hierarchy.grammar import language, theory
+from solvable.models.hierarchy.grammar.bounds import guaranteed_samples
 from solvable.models.hierarchy.grammar.parameters import RandomHierarchyParameters, as_list
 from solvable.models.hierarchy.grammar.sizes import Sizes
 
@@ -37,6 +38,15 @@ def _classification(parameters: RandomHierarchyParameters) -> Metrics:
         "noise": noise,
         "synonymic_sensitivity": sensitivity,
         "leaf_sensitivity": sensitivity[-1],
+        "proven_samples": as_list(
+            guaranteed_samples(
+                vocabulary=p.vocabulary,
+                rules=p.rules,
+                branching=p.branching,
+                depth=p.depth,
+                failure=0.05,
+            )
+        )[-1],
     }
     if p.zipf:
         error = language.zipf_error(

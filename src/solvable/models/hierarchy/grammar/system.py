@@ -30,6 +30,27 @@ PRESETS = {
         },
         replicates=6,
     ),
+    "shallow": Preset(
+        "Networks of one hidden layer up to all strings of three grammars; three minutes.",
+        {
+            "estimator": ("shallow",),
+            "vocabulary": (4,),
+            "rules": (2, 3, 4),
+            "sample_ratio": (2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0),
+        },
+        replicates=6,
+    ),
+    "networks": Preset(
+        "Convolutional and fully connected networks at three depths; four minutes.",
+        {
+            "estimator": ("cnn", "fully-connected"),
+            "vocabulary": (6,),
+            "rules": (3,),
+            "depth": (2, 3, 4),
+            "sample_ratio": (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0),
+        },
+        replicates=16,
+    ),
     "language": Preset(
         "Correlations, prediction of the last symbol, and denoising; a few minutes.",
         {

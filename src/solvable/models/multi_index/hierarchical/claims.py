@@ -253,7 +253,7 @@ CLAIMS = (
         below=(0.0, 0.6), above=(2.0, np.inf), within=0.05, power=0.15,
         because="0.05: overlaps of single features rise slightly before the threshold at finite d.",
         where=flat_or_learned,
-        missing="no points are above twice the first threshold, and below 0.6 times of it, where overlaps "
+        missing="no points are above twice the first threshold and below 0.6 times of it, where overlaps "
         "must be at chance in this dimension; widen sample_ratio, or raise dimension",
     ),
     Slope(
