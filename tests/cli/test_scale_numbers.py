@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+from math import log
+
+import pytest
 
 from solvable.scale import network_of_flags, numbers_of
 
@@ -51,3 +54,26 @@ def test_wrong_sizes_are_one_line(call):
         assert (status, out) == (2, "")
         assert len(error.splitlines()) <= 2
         assert "allowed" in error or "write" in error
+
+
+def test_classes_divide_the_samples_by_their_logarithm(call):
+    # arXiv:2512.04165, Appendix A.2: at a small kernel K = 0.4646 / N of the mean-field readout, P* is
+    # kappa E / log C, and 2 kappa E in regression.
+    flags = (*ONE, "--readout", "mean-field", "--numbers", "d=60,N=120,kappa=0.5", "--json")
+    plain, ten = (
+        json.loads(call(*flags, *more)[1])["numbers"] for more in ((), ("--classes", "10"))
+    )
+    ratio = ten["patterns"][0]["samples"] / plain["patterns"][0]["samples"]
+    assert ten["classes"] == 10
+    assert ratio == pytest.approx(1 / (2 * log(10)), rel=5e-3)
+    assert ten["patterns"][0]["energy"] == pytest.approx(plain["patterns"][0]["energy"])
+
+
+def test_classes_keep_the_exponent(call):
+    status, out, _ = call(*ONE, "--classes", "10")
+    assert status == 0
+    assert "kappa E / log 10 = 0.434 kappa E" in " ".join(out.split())
+    assert json.loads(call(*ONE, "--classes", "10", "--json")[1])["exponent"] == "1"
+    status, _, error = call(*ONE, "--classes", "1")
+    assert status == 2
+    assert "--classes is 1; allowed: an integer of at least 2" in error

@@ -31,6 +31,7 @@ def scale(
     symbolic: Flag = False,
     details: Flag = False,
     numbers: Words = None,
+    classes: int | None = None,
     data: str | None = None,
     column: str | None = None,
     act: str | None = None,
@@ -107,6 +108,9 @@ def scale(
         Sizes, as in d=100 N=500 kappa=0.5: compute prefactors in addition to exponents.
         Sizes that are not given are the network's powers of d. A real model has its own
         sizes; kappa=0.1 changes its ridge.
+    classes
+        Number of classes of a classifier trained with cross-entropy, in place of
+        regression: the number of samples gets the factor 1 / log C.
     data
         File, folder or name of a data set, as for `solvable learn`: the strength of the
         target's direction in the inputs is measured, and without --target also the
@@ -120,7 +124,7 @@ def scale(
         "suggestions", "tie_break"}. The exponent of the number of samples includes that
         of kappa; it is a rational string, a decimal if sizes were rounded, or null while
         symbols have no values. Further keys: "table" (--symbolic), "numbers"
-        (--numbers), "model" and "overview" (real model), "data" (--data), "phases"
+        (--numbers), "classes" (--classes), "model" and "overview" (real model), "data" (--data), "phases"
         (--phase).
     """
     from solvable.cli.terminal import status_line, write, write_json
@@ -146,12 +150,14 @@ def scale(
         phase=phase,
         sizes=None if numbers is None else read_sizes_words(numbers),
         real=real,
+        classes=classes,
     )
     files = None
     if output is not None or phase is not None:
-        given = flags | {"data": data, "column": column, "act": act, "at": at, "range": box}
+        given = flags | {"classes": None if classes is None else str(classes)}
+        given |= {"data": data, "column": column, "act": act, "at": at, "range": box}
         lists = {"phase": phase, "numbers": numbers, "compare": compare}
-        request = (networks, at, box, phase, numbers, real and real.to_dict())
+        request = (networks, at, box, phase, numbers, classes, real and real.to_dict())
         with status_line("writing report", shown=not json):
             command = _command(network, given, lists)
             files = write_answer(answer, output, command=command, request=request)

@@ -55,6 +55,8 @@ def _of_network(answer: Answer, *, symbolic: bool, details: bool) -> list[Part]:
     at_sizes = "" if sums is None else f" {number_words.samples_sentence(sums)}"
     parts: list[Part] = [Cell(words.headline(found) + at_sizes, "bold")]
     parts.append(Cell(words.subject(found.network), "dim"))
+    if answer.classes is not None:
+        parts.append(Cell(number_words.class_sentence(answer.classes)))
     if answer.real is not None:
         parts += section("What was read and measured", answer.real.words(numbers=sums is not None))
     if answer.overview is not None:

@@ -32,6 +32,7 @@ class Answer:
     tie: Tie | None = None  # prefactors of patterns that tie in exponents
     sums: Numbers | None = None  # energies with prefactors at given sizes
     real: RealSizes | None = None  # sizes of a real model, and measured spectrum of the inputs
+    classes: int | None = None  # number of classes of a classifier, None for regression
     overview: Overview | None = None  # orders of magnitude of the samples of a real model
 
     @property
@@ -78,9 +79,11 @@ class Answer:
     def _to_dict(self) -> dict[str, Any]:
         if self.comparison is not None:
             return self.comparison.to_dict()
+        kind = {} if self.classes is None else {"classes": self.classes}
         more = {"numbers": self.sums, "phases": self.phases, "overview": self.overview}
         return {
             **self.found[0].to_dict(),
+            **kind,
             "suggestions": list(self.changes),
             "tie_break": None if self.tie is None else self.tie.to_dict(),
             **{name: row.to_dict() for name, row in more.items() if row is not None},
@@ -95,8 +98,10 @@ def answer_of(
     phase: Sequence[str] | None = None,
     sizes: Mapping[str, float] | None = None,
     real: RealSizes | None = None,
+    classes: int | None = None,
 ) -> Answer:
     """Answer a request about one network, or compare several."""
+    _check_classes(classes, networks, real)
     if len(networks) > 1:
         if phase is not None or sizes is not None:
             raise InvalidParameter(
@@ -120,19 +125,38 @@ def answer_of(
             f"--range of {', '.join(box)} is given without --phase; name the axes, as in "
             "--phase n1 n2."
         )
-    sums, overview = _sums(found.network, sizes, real)
+    sums, overview = _sums(found.network, sizes, real, classes)
     # Tied patterns are compared at a fixed large d. A real model has its own d, so it gets no comparison.
     tie = tie_of(found) if sums is None and overview is None else None
     changes = suggestions(found.network, found=found)
-    return Answer((found,), changes, phases, None, tie, sums, real, overview)
+    return Answer((found,), changes, phases, None, tie, sums, real, classes, overview)
+
+
+def _check_classes(
+    classes: int | None, networks: Sequence[Description], real: RealSizes | None
+) -> None:
+    """Refuse a number of classes that is too small, or that the answer cannot use."""
+    if classes is None:
+        return
+    if classes < 2:
+        raise InvalidParameter(f"--classes is {classes}; allowed: an integer of at least 2.")
+    if len(networks) > 1 or (real is not None and real.model is not None):
+        raise InvalidParameter(
+            f"--classes {classes} is given with --compare or a real model; allowed: one network in "
+            "exponents, with or without --numbers. The exponents of other answers are those of "
+            "regression, because the factor 1 / log C has no power of d."
+        )
 
 
 def _sums(
-    network: Description, sizes: Mapping[str, float] | None, real: RealSizes | None
+    network: Description,
+    sizes: Mapping[str, float] | None,
+    real: RealSizes | None,
+    classes: int | None,
 ) -> tuple[Numbers | None, Overview | None]:
     """Compute prefactors at the given sizes or at a real model's sizes, and a real model's overview."""
     if real is None or real.model is None or not isinstance(network, Network):
-        return (numbers_of(network, sizes) if sizes is not None else None), None
+        return (None if sizes is None else numbers_of(network, sizes, classes=classes)), None
     if network.symbols:
         raise InvalidParameter(
             f"{', '.join(network.symbols)} has no value in a real model; allowed: numbers."

@@ -8,7 +8,11 @@ import pytest
 from solvable.arrays import random_stream
 from solvable.models.two_layer_posterior.large_deviation import large_deviation
 from solvable.models.two_layer_posterior.overlap import power_parts
-from solvable.models.two_layer_posterior.posterior import one_mode_alignment, posterior
+from solvable.models.two_layer_posterior.posterior import (
+    kernel_adaptation_alignment,
+    one_mode_alignment,
+    posterior,
+)
 from solvable.models.two_layer_posterior.saddle import FieldProblem
 from solvable.models.two_layer_posterior.sectors import harmonic_count, power_weights, sectors
 
@@ -127,6 +131,31 @@ def test_the_curve_of_one_mode_by_draws_of_the_prior():
     noise = (weight * (v / (v + ridge) - expected)).std() / weight.mean() / np.sqrt(v.size)
     found = one_mode_alignment(dimension=d, width=width, samples=samples, kappa=kappa)
     assert abs(found - expected) < 4 * noise
+
+
+@pytest.mark.parametrize("width", [20, 300])
+def test_kernel_adaptation_has_the_field_of_the_large_deviation(width):
+    # arXiv:2512.04165, Appendix G: alpha = sigma² t <c²>_t is the saddle of the energy, t = P (1 - alpha)
+    d, alignment = 12, 0.4
+    chernoff = large_deviation(dimension=d, width=width, alignment=alignment)
+    found = kernel_adaptation_alignment(
+        dimension=d, width=width, samples=chernoff.t / (1 - alignment), kappa=1.0
+    )
+    assert found == pytest.approx(alignment, rel=1e-3)
+
+
+def test_kernel_adaptation_by_draws_of_the_prior():
+    # moderate tilt: alpha = t E[c² e^(t² c² / 2N)] / E[e^(t² c² / 2N)] with t = P (1 - alpha) / kappa
+    d, width, samples, kappa = 6, 400, 100, 0.5
+    rng = random_stream(6, "prior")
+    u, r = rng.standard_normal(400_000) / np.sqrt(d), rng.chisquare(d - 1, 400_000) / d
+    square = 16 / (6 * np.pi) * u**6 / (1 + 2 * (u**2 + r)) ** 3
+    found = kernel_adaptation_alignment(dimension=d, width=width, samples=samples, kappa=kappa)
+    t = samples / kappa * (1 - found)
+    tilt = np.exp(t**2 * square / (2 * width))
+    expected = t * (tilt * square).mean() / tilt.mean()
+    noise = t * (tilt * (square - expected / t)).std() / tilt.mean() / np.sqrt(square.size)
+    assert abs(found - expected) < 4 * noise + 1e-6
 
 
 def test_the_wide_curve_is_the_saddle_of_the_large_deviation():

@@ -16,12 +16,9 @@ from solvable.models.two_layer_posterior.claims import (
     in_equilibrium,
 )
 from solvable.models.two_layer_posterior.langevin import Posterior
-from solvable.models.two_layer_posterior.measure import (
-    Observer,
-    draw_target,
-    planted,
-)
+from solvable.models.two_layer_posterior.measure import draw_target, planted
 from solvable.models.two_layer_posterior.neuron_counts import LAW_EDGES
+from solvable.models.two_layer_posterior.observer import Observer
 from solvable.models.two_layer_posterior.parameters import CurseParameters
 from solvable.models.two_layer_posterior.predict import chance
 from solvable.models.two_layer_posterior.system import system
@@ -177,16 +174,17 @@ def test_by_chance_is_the_prior():
     assert abs(np.mean(virials) - (guessed["virial"] - 1)) < 4 * error
 
 
-def made(scaled_samples, alignment, predicted, *, gap=0.0, start="both", **metrics):
+def made(scaled_samples, alignment, predicted, *, gap=0.0, start="both", sizes=None, **metrics):
     """Build a point of six replicates with a scatter of a tenth."""
-    values = {"start": start, "scaled_samples": scaled_samples, "dimension": 8}
+    values = {"start": start, "scaled_samples": scaled_samples, "dimension": 8} | (sizes or {})
     setting = CurseParameters(**values)
     base = {
         "outliers": 3.0,
         "outlier_overlap": 1.4,
         "outlier_rest": 0.3,
         "bulk_rest": 0.9,
-        "test_error": 0.8,
+        "second_outliers": None,
+        "test_error": 1.2 - alignment,
         "virial": 1.0,
         "duration": 20.0,
         "effective_samples": 40.0,
@@ -210,7 +208,9 @@ def statuses(points):
 
 def test_claims_hold_of_what_is_predicted_and_fail_of_what_is_not():
     good = [made(8.0, 0.05, 0.05), made(14.0, 0.15, 0.15), made(20.0, 0.3, 0.3)]
-    assert set(statuses(good).values()) == {"holds"}
+    elsewhere = {"samples-grow-with-dimension", *LAYERS}
+    for name, status in statuses(good).items():
+        assert status == ("not testable" if name in elsewhere else "holds"), name
     wrong = [replace(p, prediction={**p.prediction, "alignment": 0.6}) for p in good]
     assert statuses(wrong)["alignment"] == "fails"
     for name, claim in (
@@ -222,9 +222,67 @@ def test_claims_hold_of_what_is_predicted_and_fail_of_what_is_not():
     ):
         off = [replace(p, prediction={**p.prediction, name: 2 * p.prediction[name]}) for p in good]
         assert statuses(off)[claim] == "fails"
+        if name == "test_error":
+            assert statuses(off)["error-falls-with-alignment"] == "fails"
     for row in system.power(good):
-        assert row.passes, row
-        assert row.chance == "fails", row
+        if row.claim not in elsewhere:
+            assert row.passes, row
+            # at chance no alignment varies, and there is no slope
+            slope = row.claim == "error-falls-with-alignment"
+            assert row.chance == ("not testable" if slope else "fails"), row
+
+
+LAYERS = ("first-layer-hands-over", "second-layer-takes-over")
+
+
+def curves(exponent, deep):
+    sizes = {"second_width_ratio": 5.0, "width_ratio": 5.0} if deep else {}
+    made_points = []
+    for d in (6, 12, 24):
+        for p in (8.0, 12.0, 18.0):
+            # A = 0.1 at P = 12 units times (d / 12)^(exponent - 1)
+            alignment = 0.1 * (p / 12 * (d / 12) ** (1 - exponent)) ** 2
+            expected = 0.1 * (p / 12) ** 2
+            made_points.append(made(p, alignment, expected, sizes={"dimension": d} | sizes))
+    return made_points
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_samples_grow_with_the_dimension(deep):
+    def verdict(points):
+        chosen = (v for v in system.verdicts(points) if v.claim == "samples-grow-with-dimension")
+        return next(chosen)
+
+    found = verdict(curves(1.0, deep))
+    assert (found.status, found.expected) == ("holds", pytest.approx(1.0, abs=0.02))
+    assert found.measured == pytest.approx(1.0, abs=0.02)
+    wrong = verdict(curves(1.35, deep))
+    assert wrong.measured == pytest.approx(1.35, abs=0.03)
+    assert wrong.status == "fails"
+
+
+def layers(first, second):
+    sizes = {"second_width_ratio": 5.0}
+    return [
+        made(
+            20.0,
+            0.3,
+            None,
+            sizes=sizes | {"width_ratio": ratio},
+            outliers=first(ratio) + 0.0027 * 8 * ratio,
+            second_outliers=second(ratio),
+        )
+        for ratio in (2.0, 4.0, 8.0, 16.0)
+    ]
+
+
+def test_layers_hand_over():
+    handed = layers(lambda ratio: min(ratio, 5.0) ** 0.5, lambda ratio: 0.2 + 0.04 * ratio)
+    found = statuses(handed)
+    assert [found[name] for name in LAYERS] == ["holds", "holds"]
+    kept = layers(lambda ratio: ratio**0.5, lambda ratio: 0.2)
+    found = statuses(kept)
+    assert [found[name] for name in LAYERS] == ["fails", "fails"]
 
 
 @pytest.mark.parametrize(

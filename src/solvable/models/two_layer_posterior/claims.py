@@ -7,15 +7,14 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from solvable.frame.agreement import Agreement, Cell
-from solvable.frame.estimates import Estimate
+from solvable.frame.claims import Claim, Finding, NotTestable
+from solvable.frame.estimates import Estimate, grouped_but
 from solvable.frame.points import Point
 from solvable.models.two_layer_posterior.langevin import STEP_TOLERANCE
+from solvable.models.two_layer_posterior.learning_curves import LEVEL, samples_at_level
 
 PAGE = "derivations/two-layer-posterior"
 THEORY = "arXiv:2512.04165, Equations 25 and 33"
-
-LEVEL = 0.1
-"""Alignment that a learning curve must cross for its shift to be estimated."""
 
 BY_CHANCE = 0.0027
 """Fraction of neurons that exceed three standard deviations under the prior."""
@@ -74,6 +73,11 @@ def with_outliers(least: float) -> Callable[[Cell], bool]:
     return chosen
 
 
+def settled_point(point: Point) -> bool:
+    """Return True if a point is in equilibrium and its first layer is as wide as its inputs."""
+    return in_equilibrium(point) and point.setting.width >= point.setting.dimension
+
+
 def learns_in_equilibrium(point: Point) -> bool:
     """Return True if a point is in equilibrium and its predicted alignment exceeds 0.01."""
     return in_equilibrium(point) and float(point.predicted("alignment")) > 0.01
@@ -93,6 +97,76 @@ def sample_factor(points: Sequence[Point]) -> tuple[float, float] | None:
     weights = slope * np.array([point.replicates for point in curve]) / predicted**2
     delta = weights @ (predicted - measured) / (weights @ slope)
     return float(np.exp(delta)), 1.0
+
+
+def dimension_exponent(points: Sequence[Point]) -> tuple[float, float] | None:
+    """Estimate the exponent of d in the number of samples, measured and expected."""
+    dimensions = sorted({int(point.setting.dimension) for point in points})
+    if len(dimensions) < 3:
+        return None
+    curves = [[p for p in points if p.setting.dimension == d] for d in dimensions]
+    deep = points[0].setting.second_width > 0
+    rows = [[samples_at_level(curve, name) for curve in curves] for name in ("mean", "predicted")]
+    logs = np.log(dimensions)
+    # sum_d w_d log P with least-squares weights
+    weights = (logs - logs.mean()) / np.sum((logs - logs.mean()) ** 2)
+    slopes = [np.nan if None in row else float(weights @ np.array(row)) for row in rows]
+    # Three layers: P ~ d^max(1, min((1 + n1)/2, (1 + n2)/2, 3)) at widths of d^n1 and d^n2, here d.
+    return slopes[0], 1.0 if deep else slopes[1]
+
+
+def error_per_alignment(points: Sequence[Point]) -> tuple[float, float] | None:
+    """Estimate the slope of the test error against the alignment, measured and predicted."""
+    slopes = []
+    for read in (Point.mean, Point.predicted):
+        alignment, error = (
+            np.array([float(read(point, name)) for point in points])
+            for name in ("alignment", "test_error")
+        )
+        centred = alignment - alignment.mean()
+        if not centred @ centred > 0:
+            return None
+        slopes.append(float(centred @ error / (centred @ centred)))
+    return slopes[0], slopes[1]
+
+
+def first_layer_growth(points: Sequence[Point]) -> tuple[float, float] | None:
+    """Estimate the exponent of N1 in the number of specialised units of the first layer."""
+    counts = np.array([float(p.mean("outliers")) - BY_CHANCE * p.setting.width for p in points])
+    logs = np.log([float(point.setting.width) for point in points])
+    if not (counts > 0).all() or np.ptp(logs) < np.log(4):
+        return None
+    weights = (logs - logs.mean()) / np.sum((logs - logs.mean()) ** 2)
+    # Pattern Sp(1)-GP has M of order sqrt(N1 / d), and from N1 = N2 on GP-Sp(1) is cheaper, as
+    # `solvable scale` predicts: sqrt(min(N1, N2) / d).
+    border = np.log(float(points[0].setting.second_width))
+    return float(weights @ np.log(counts)), float(weights @ np.minimum(logs, border)) / 2
+
+
+def growth_of_second(points: Sequence[Point]) -> Finding | NotTestable:
+    """Judge the number of outliers of the second layer, at the widest over the narrowest first layer."""
+    chosen = [p for p in points if p.setting.second_width and in_equilibrium(p)]
+    rows = []
+    for group in grouped_but(chosen, ("width_ratio",)):
+        group = sorted(group, key=lambda point: float(point.setting.width))
+        if len(group) < 3 or min(point.replicates for point in group) < 2:
+            continue
+        ends = [
+            (float(p.mean("second_outliers")), float(p.standard_error("second_outliers")))
+            for p in (group[0], group[-1])
+        ]
+        (few, few_error), (many, many_error) = ends
+        ratio = many / few if few else np.inf
+        error = (
+            ratio * float(np.hypot(few_error / few, many_error / many)) if few and many else np.inf
+        )
+        rows.append((ratio, error, min(point.replicates for point in group)))
+    if not rows:
+        return NotTestable("run with --preset hand-over; " + UNSETTLED)
+    ratio, error, replicates = min(rows)
+    if error > 0.6 * ratio:
+        return NotTestable("the numbers of outliers scatter too much: run more replicates")
+    return Finding(ratio, 2.0, 0.0, error, replicates, kind="at least")
 
 
 # fmt: off
@@ -157,5 +231,42 @@ CLAIMS = (
         "outlier_overlap", f"{PAGE} (6), (13)", within=0.07, relative=True, power=0.2,
         because="Some neurons of the prior are counted as outliers.",
         where=with_outliers(1.0), missing=UNSPECIALISED,
+    ),
+    Estimate(
+        "samples-grow-with-dimension",
+        "The number of samples that reach an alignment of 0.1 grows with the dimension, at fixed "
+        "widths per dimension, with the predicted exponent: near 1 for one hidden layer, 1 for two.",
+        "arXiv:2512.04165, Figures 2b and 3a; derivations/scale (3)",
+        estimate=dimension_exponent, apart=("dimension", "scaled_samples"), fewest=6, within=0.2,
+        because="Curves of small dimensions are less steep, and differ by a factor near 1.",
+        where=settled_point,
+        missing="no three dimensions have curves that cross an alignment of 0.1 in equilibrium; run with "
+        "--preset onset or --preset three-layers", power=0.3,
+    ),
+    Estimate(
+        "error-falls-with-alignment",
+        "The test error falls with the alignment along a curve, with the predicted slope.",
+        f"arXiv:2512.04165, Appendix F.2; {PAGE} (13), (14)", estimate=error_per_alignment,
+        apart=("scaled_samples",), fewest=3, within=0.15, relative=True, power=0.3,
+        because="The theory neglects fluctuations of other modes.",
+        where=learns_in_equilibrium, missing=UNSETTLED + "; or a curve has fewer than three points",
+    ),
+    Estimate(
+        "first-layer-hands-over",
+        "With two hidden layers, the number of specialised units of the first layer grows as the square "
+        "root of its width up to the width of the second layer, and not beyond.",
+        "arXiv:2512.04165, Figures 3c and 8; derivations/scale (3)",
+        estimate=first_layer_growth, apart=("width_ratio",),
+        fewest=3, within=0.1, power=1.5, because="The border is not sharp at small widths.",
+        where=lambda point: point.setting.second_width > 0 and in_equilibrium(point),
+        missing="run with --preset hand-over; " + UNSETTLED,
+    ),
+    Claim(
+        "second-layer-takes-over",
+        "With two hidden layers, at least twice as many units of the second layer specialise behind the "
+        "widest first layer as behind the narrowest.",
+        "arXiv:2512.04165, Figures 3c and 8",
+        "The pattern of the second layer wins where the first layer is wider; no number is predicted.",
+        growth_of_second, power=1.0,
     ),
 )

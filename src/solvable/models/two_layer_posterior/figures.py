@@ -11,9 +11,12 @@ from solvable.errors import InvalidParameter, NotConverged
 from solvable.frame.curves import Axis, Curve
 from solvable.frame.panels import Panel, grouped
 from solvable.frame.points import Point
+from solvable.frame.points_claim import without_blocks
+from solvable.frame.statistics import jackknife_errors
 from solvable.frame.traces import Trace
 from solvable.models.two_layer_posterior.constants import specialisation
 from solvable.models.two_layer_posterior.large_deviation import large_deviation
+from solvable.models.two_layer_posterior.learning_curves import samples_at_level
 from solvable.models.two_layer_posterior.neuron_counts import LAW_EDGES, outlier_edge
 from solvable.models.two_layer_posterior.parameters import CurseParameters
 from solvable.plots.figure import Figure, Marker, Series
@@ -25,11 +28,13 @@ LEARNING = Panel(
     [
         Trace("alignment", ""),
         Trace("one_mode_alignment", "the target's mode alone", measured=False, dashed=True),
+        Trace("kernel_adaptation_alignment", "kernel adaptation", measured=False, dashed=True),
         Trace("wide_limit_alignment", "many neurons", measured=False, dashed=True),
     ],
     "Points: Langevin networks, from both starts. Solid lines: the predicted posterior at this size. "
-    "Dashed: the theory of the target's mode alone, and the limit of many specialised neurons, whose "
-    "number does not fluctuate. Vertical lines: the onset in the limit of large sizes.",
+    "Dashed: the theory of the target's mode alone; its saddle point, the equations of kernel "
+    "adaptation; and the limit of many specialised neurons, whose number does not fluctuate. Vertical "
+    "lines: the onset in the limit of large sizes.",
     overlay=("dimension", "width_ratio"),
     markers={"onset": "onset"},
 )
@@ -109,6 +114,7 @@ SPECIALISED = Panel(
     ],
     "Number of neurons whose overlap with the target's direction exceeds three standard deviations of "
     "the prior. At a given alignment it grows like sqrt(N / d).",
+    when=lambda curve: not curve.setting.second_width,
     along=Axis(
         "width_ratio",
         "width ratio √(N/d)",
@@ -120,6 +126,68 @@ SPECIALISED = Panel(
         f"{_words(curves[0].setting, width=False)}, d = {curves[0].setting.dimension}."
     ),
 )
+
+LAYERS = Panel(
+    "layers",
+    "Specialised units of two hidden layers",
+    "outliers per network",
+    [
+        Trace("outliers", "first layer", theory=None),
+        Trace("second_outliers", "second layer", theory=None),
+        Trace("", "first layer, prior", theory=None, value=by_chance, dashed=True, colour=7),
+    ],
+    "Units whose overlap with the target's direction exceeds three standard deviations of the prior, for "
+    "the second layer given the first. As the first layer grows, the second layer takes over.",
+    when=lambda curve: curve.setting.second_width > 0,
+    along=Axis("width_ratio", "width of the first layer N1/d"),
+    at=last,
+)
+
+GROWTH = Panel(
+    "samples-to-learn",
+    "Samples that reach an alignment of 0.1",
+    "number of samples P",
+    [
+        Trace(
+            "alignment",
+            "measured",
+            theory=None,
+            reduce=lambda points: crossing(points, "mean"),
+        ),
+        Trace(
+            "alignment",
+            "predicted",
+            theory=None,
+            dashed=True,
+            colour=7,
+            reduce=lambda points: crossing(points, "predicted"),
+        ),
+    ],
+    "Learning curves are interpolated between measured sample sizes. At fixed widths per dimension the "
+    "number of samples grows in proportion to d.",
+    along=Axis("dimension", "dimension d"),
+    y_scale="log",
+)
+
+
+def crossing(points: Sequence[Point], name: str) -> tuple[float, float]:
+    """Number of samples at which a curve reaches the level of alignment, with its error."""
+    place = samples_at_level(points, name)
+    if place is None:
+        return np.nan, np.nan
+    if name == "predicted":
+        return float(np.exp(place)), np.nan
+    changed = [
+        [
+            samples_at_level([*points[:k], part, *points[k + 1 :]], name)
+            for part in without_blocks(p)
+        ]
+        for k, p in enumerate(points)
+    ]
+    rows = [np.array([np.nan if one is None else one for one in row]) for row in changed]
+    error = jackknife_errors(rows).standard_error
+    return float(np.exp(place)), float(np.exp(place) * error)
+
 
 CENTRES = (LAW_EDGES[1:] + LAW_EDGES[:-1]) / 2
 """Centres of the bins of overlaps."""
@@ -190,6 +258,8 @@ PANELS = (
     LEARNING,
     energies,
     SPECIALISED,
+    LAYERS,
+    GROWTH,
     LAWS,
     Panel(
         "errors",
@@ -201,6 +271,17 @@ PANELS = (
         ],
         "A network that outputs 0 has a test error of 1. Alignment alone is not sufficient: specialised "
         "neurons also carry other modes, and cancelling them takes more samples.",
+        when=several,
+    ),
+    Panel(
+        "error-and-alignment",
+        "Test error against alignment",
+        "test error",
+        [Trace("test_error", "")],
+        "A network of alignment A has a test error of at least (1 - A)².",
+        overlay=("dimension", "width_ratio"),
+        against="alignment",
+        x_label="alignment with the target",
         when=several,
     ),
     Panel(

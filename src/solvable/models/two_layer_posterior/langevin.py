@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import pi, sqrt
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -69,6 +69,14 @@ def value_and_slope(activation: str, h: Array, work: Array | None = None) -> tup
     np.subtract(1, tail, out=tail)
     slope *= 2 / sqrt(pi)
     return np.copysign(tail, h, out=h), slope
+
+
+class Sampled(Protocol):
+    """A density over states, given by its gradient."""
+
+    def gradient(self, theta: Array) -> tuple[Array, Array]:
+        """Compute the gradient of U, and the mean squared training error of each network."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -150,20 +158,23 @@ class Posterior:
         size = max(16, (2**26 if is_tensor(theta) else 2**17) // columns)
         return [(start, min(start + size, rows)) for start in range(0, rows, size)]
 
-    def curvature(self, theta: Array, noise: Noise, *, rounds: int = 10) -> float:
-        """Estimate the largest curvature of U at a state, by power iteration on its gradient."""
-        xp = namespace(theta)
-        direction = noise()
-        curvature = 1.0
-        for _ in range(rounds):
-            size = xp.sum(direction * direction, axis=(1, 2), keepdims=True) ** 0.5
-            # a displacement of 0.1 per coordinate, far above the rounding of the gradient
-            direction = direction * (0.1 * sqrt(theta.shape[1] * theta.shape[2]) / size)
-            change = (self.gradient(theta + direction)[0] - self.gradient(theta - direction)[0]) / 2
-            product = xp.sum(change * direction, axis=(1, 2))
-            curvature = float(xp.max(product / xp.sum(direction * direction, axis=(1, 2))))
-            direction = change
-        return max(1.0, curvature)
+
+def largest_curvature(posterior: Sampled, theta: Array, noise: Noise, *, rounds: int = 10) -> float:
+    """Estimate the largest curvature of U at a state, by power iteration on its gradient."""
+    xp = namespace(theta)
+    direction = noise()
+    curvature = 1.0
+    for _ in range(rounds):
+        size = xp.sum(direction * direction, axis=(1, 2), keepdims=True) ** 0.5
+        # a displacement of 0.1 per coordinate, far above the rounding of the gradient
+        direction = direction * (0.1 * sqrt(theta.shape[1] * theta.shape[2]) / size)
+        change = (
+            posterior.gradient(theta + direction)[0] - posterior.gradient(theta - direction)[0]
+        ) / 2
+        product = xp.sum(change * direction, axis=(1, 2))
+        curvature = float(xp.max(product / xp.sum(direction * direction, axis=(1, 2))))
+        direction = change
+    return max(1.0, curvature)
 
 
 class Noise:
@@ -204,7 +215,7 @@ class Run:
 
 @np.errstate(over="ignore", invalid="ignore")  # a divergence raises NotConverged
 def run_langevin(
-    posterior: Posterior,
+    posterior: Sampled,
     theta: Array,
     stream: np.random.Generator,
     *,
@@ -231,7 +242,7 @@ def run_langevin(
             chain.advance(part, chosen)
     if step is None:
         chosen = share * min(
-            chosen / share, STEP_CURVATURE / posterior.curvature(chain.theta, noise)
+            chosen / share, STEP_CURVATURE / largest_curvature(posterior, chain.theta, noise)
         )
     for _ in range(4):
         difference = chain.halved(chosen, max(20, min(100, steps // 20)))
@@ -256,7 +267,7 @@ class _Chain:
     # (two-layer-posterior 16; Leimkuhler and Matthews, arXiv:1203.5428). A step costs as much as a plain
     # Langevin step, but averages are wrong by O(eps²) instead of O(eps), and exact for a Gaussian.
 
-    def __init__(self, posterior: Posterior, theta: Array, noise: Noise) -> None:
+    def __init__(self, posterior: Sampled, theta: Array, noise: Noise) -> None:
         self.posterior, self.theta, self.noise = posterior, theta, noise
         self.last = noise()
 
@@ -278,7 +289,7 @@ class _Chain:
     def approach(self, steps: int, share: float) -> float:
         """Make steps of the size that the curvature allows, and smaller ones if they diverge."""
         step = share * min(
-            FASTEST, STEP_CURVATURE / self.posterior.curvature(self.theta, self.noise)
+            FASTEST, STEP_CURVATURE / largest_curvature(self.posterior, self.theta, self.noise)
         )
         kept = self.theta
         while True:

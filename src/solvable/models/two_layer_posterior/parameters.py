@@ -19,9 +19,12 @@ class CurseParameters(Parameters):
     """Number d of input coordinates."""
     width_ratio: float = Field(10.0, gt=0, le=1_000)
     """Hidden units per input coordinate, N/d."""
+    second_width_ratio: float = Field(0.0, ge=0, le=100)
+    """Units of a second hidden layer per input coordinate, N2/d; 0 for one hidden layer."""
     scaled_samples: float = Field(20.0, gt=0, le=300)
-    """Number of samples P over kappa sqrt(N d), or over kappa N sqrt(d) with a mean-field readout.
-    Learning curves of all sizes coincide in this variable."""
+    """Number of samples P over kappa sqrt(N d), or over kappa N sqrt(d) with a mean-field readout,
+    where N is the width of the last hidden layer. Learning curves of all sizes coincide in this
+    variable."""
     kappa: float = Field(0.5, ge=0.02, le=20)
     """Ridge, which is also the temperature of the dynamics and the variance of the label noise that
     the posterior assumes."""
@@ -41,6 +44,7 @@ class CurseParameters(Parameters):
     """Step size in units of the automatic step, which is at most the inverse of the largest curvature."""
 
     width = Size("width_ratio", "dimension", least=2, name="hidden units")
+    second_width = Size("second_width_ratio", "dimension", name="units of the second layer")
     samples = Size("scaled_samples", "unit", least=4)
     # A replicate at this limit takes about twenty seconds.
     limits = (
@@ -54,13 +58,29 @@ class CurseParameters(Parameters):
     @model_validator(mode="after")
     def _check(self) -> CurseParameters:
         neuron_overlap(self.activation, self.degree)
+        if self.second_width_ratio and (self.second_width < 2 or self.activation == "relu"):
+            raise ValueError(
+                f"second_width_ratio={self.second_width_ratio:g} gives {self.second_width} units of a "
+                f"second layer with the activation {self.activation!r}; allowed: at least 2 units, and "
+                "erf or tanh. Set second_width_ratio=0 for one hidden layer."
+            )
         return self
+
+    @property
+    def widths(self) -> str:
+        """Widths of the hidden layers, as text."""
+        return f"{self.width} and {self.second_width}" if self.second_width else f"{self.width}"
+
+    @property
+    def last_width(self) -> int:
+        """Number of units of the last hidden layer."""
+        return self.second_width or self.width
 
     @property
     def unit(self) -> float:
         """Samples per unit of `scaled_samples`: kappa sqrt(chi N d)."""
         return self.kappa * sqrt(
-            readout_scale(self.readout, self.width) * self.width * self.dimension
+            readout_scale(self.readout, self.last_width) * self.last_width * self.dimension
         )
 
     @property
@@ -72,4 +92,7 @@ class CurseParameters(Parameters):
     def work(self) -> float:
         """Cost of a replicate: hidden units times samples times steps, plus noise and calls."""
         per_unit = self.samples * (1 + self.dimension / 100) + 2 * (self.dimension + 1)
-        return float(self.steps * (self.networks * self.width * per_unit + 8_000))
+        # a weight between hidden units costs a thirtieth of an activation
+        per_unit += self.second_width * self.samples / 30
+        per_layer = self.width * per_unit + self.second_width * self.samples
+        return float(self.steps * (self.networks * per_layer + 8_000))

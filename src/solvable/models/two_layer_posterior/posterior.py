@@ -207,3 +207,35 @@ def one_mode_alignment(
         ridge=kappa,
     )
     return float(width * (problem.law(width)[1] @ overlap))
+
+
+def kernel_adaptation_alignment(
+    *,
+    dimension: int,
+    width: int,
+    samples: float,
+    kappa: float,
+    degree: int = 3,
+    activation: str = "erf",
+    readout: str = "standard",
+    reduced: bool = False,
+) -> float:
+    """Solve the equations of kernel adaptation for the alignment, with the target's mode alone."""
+    # t = P (1 - alpha) / kappa, alpha = sigma_a² t <c²>_t / chi   (arXiv:2512.04165, Appendix G). The
+    # second equation is the saddle of the large deviation; the first one fixes its field by the samples.
+    scale = 1 / readout_scale(readout, width)
+    neuron = TiltedNeuron(neuron_overlap(activation, degree), dimension, reduced)
+
+    def alignment(t: float) -> float:
+        return scale * t * neuron.moments(t * t * scale / (2 * width))[1]
+
+    # alpha grows with t, so that the difference has one zero.
+    most = samples / kappa
+    low, high = 0.0, most
+    for _ in range(60):
+        t = (low + high) / 2
+        if t < most * (1 - alignment(t)):
+            low = t
+        else:
+            high = t
+    return 1 - (low + high) / (2 * most)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from math import erfc, exp, pi, sqrt
 from typing import Any
@@ -19,14 +20,24 @@ from solvable.models.two_layer_posterior.large_deviation import (
 from solvable.models.two_layer_posterior.neuron_counts import LAW_EDGES
 from solvable.models.two_layer_posterior.overlap import profile
 from solvable.models.two_layer_posterior.parameters import CurseParameters
-from solvable.models.two_layer_posterior.posterior import one_mode_alignment, posterior
+from solvable.models.two_layer_posterior.posterior import (
+    kernel_adaptation_alignment,
+    one_mode_alignment,
+    posterior,
+)
 
 
 def predict(parameters: CurseParameters) -> Metrics:
     """Predict the metrics of the posterior at this size, and the energies of full alignment."""
+    if parameters.second_width:
+        missing = dict.fromkeys(("energy", "energy_held", *ONE_MODE))
+        return _unknown(
+            "the posterior of networks with two hidden layers is not solved; `solvable scale` predicts "
+            "their exponents and energies"
+        ) | {"virial": 1.0, **missing}
     learnt, energies = _learnt(parameters), dict(_energies(**_network(parameters)))
     reasons = [str(part.pop(NO_PREDICTION)) for part in (learnt, energies) if NO_PREDICTION in part]
-    metrics = learnt | energies | {"virial": 1.0, "one_mode_alignment": _one_mode(parameters)}
+    metrics = learnt | energies | {"virial": 1.0} | _one_mode(parameters)
     return metrics | ({NO_PREDICTION: "; ".join(reasons)} if reasons else {})
 
 
@@ -89,12 +100,21 @@ def _unknown(reason: str) -> Metrics:
     return {**dict.fromkeys(LEARNT), NO_PREDICTION: reason}
 
 
-def _one_mode(parameters: CurseParameters) -> float | None:
-    """Alignment in the theory of the target's mode alone, or None without convergence."""
+ONE_MODE = {
+    "one_mode_alignment": one_mode_alignment,
+    "kernel_adaptation_alignment": kernel_adaptation_alignment,
+}
+"""Theories of the target's mode alone: averaged over the kernel of a finite layer, and its saddle."""
+
+
+def _one_mode(parameters: CurseParameters) -> Metrics:
+    """Alignment in the theories of the target's mode alone, or None without convergence."""
+    return {name: _finite(theory, parameters) for name, theory in ONE_MODE.items()}
+
+
+def _finite(theory: Callable[..., float], parameters: CurseParameters) -> float | None:
     try:
-        value = one_mode_alignment(
-            **_network(parameters), samples=parameters.samples, kappa=parameters.kappa
-        )
+        value = theory(**_network(parameters), samples=parameters.samples, kappa=parameters.kappa)
     except NotConverged:
         return None
     return value if np.isfinite(value) else None
@@ -134,6 +154,7 @@ def chance(parameters: CurseParameters, prediction: Metrics) -> Metrics:
         "alignment_prior": 0.0,
         "alignment_planted": 0.0,
         "outliers": parameters.width * tail,
+        "second_outliers": parameters.second_width * tail,
         # mean |u| of prior neurons beyond three standard deviations, E[|z| ; |z| > 3] / Pr[|z| > 3]
         "outlier_overlap": 2 * exp(-(edge**2) / 2) / sqrt(2 * pi) / tail / sqrt(d),
         "outlier_rest": (d - 1) / d,

@@ -16,7 +16,7 @@ PRESETS = {
     "quick": Preset(
         "A cubic target in 8 dimensions, 80 erf units, five sample sizes; under a minute.",
         {"dimension": (8,), "scaled_samples": (5.0, 9.0, 14.0, 20.0, 28.0), "steps": (1_200,)},
-        replicates=24,
+        replicates=16,
     ),
     "paper": Preset(
         "Ten dimensions, 100 units, two temperatures, six sample sizes; five minutes.",
@@ -43,6 +43,28 @@ PRESETS = {
         },
         replicates=10,
     ),
+    "three-layers": Preset(
+        "Two hidden layers of 5 units per input, learning curves in 6, 9 and 14 dimensions; MINUTES.",
+        {
+            "dimension": (6, 9, 14),
+            "width_ratio": (5.0,),
+            "second_width_ratio": (5.0,),
+            "scaled_samples": (8.0, 13.0, 21.0),
+            "steps": (1_400,),
+        },
+        replicates=8,
+    ),
+    "hand-over": Preset(
+        "Two hidden layers in 8 dimensions: the first grows from 2 to 16 units per input; MINUTES.",
+        {
+            "dimension": (8,),
+            "width_ratio": (2.0, 4.0, 8.0, 16.0),
+            "second_width_ratio": (5.0,),
+            "scaled_samples": (30.0,),
+            "steps": (2_000,),
+        },
+        replicates=12,
+    ),
 }
 
 system = System(
@@ -57,11 +79,13 @@ system = System(
     axis=Axis(
         "scaled_samples",
         "sample ratio P/(κ√(χNd))",
-        point_name="d = {dimension}, N = {width}, P = {samples} ({scaled_samples:.4g}), kappa = {kappa:g}"
+        point_name="d = {dimension}, N = {widths}, P = {samples} ({scaled_samples:.4g}), "
+        "kappa = {kappa:g}"
         ", He{degree}, {activation}, {readout}",
         words={
             "dimension": "d = {}",
             "width_ratio": "N/d = {:g}",
+            "second_width_ratio": "N2/d = {:g}",
             "kappa": "kappa {:g}",
             "degree": "He{}",
             "activation": "{}",

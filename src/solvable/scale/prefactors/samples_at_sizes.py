@@ -31,6 +31,7 @@ from solvable.scale.prefactors.pattern_sums import (
     Sizes,
     two_layer,
 )
+from solvable.scale.prefactors.random_energy import cross_entropy_samples
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class PatternNumbers:
 
     name: str  # name of the pattern, such as "Sp(1)-GP"
     energy: float  # least energy of the pattern
-    samples: float  # P* = 2 kappa E / k   (scale 1; arXiv:2512.04165, Equation 40)
+    samples: float  # P* = 2 kappa E / k   (scale 1; arXiv:2512.04165, Equation 40), or (scale 2)
     factor: float  # energy divided by the winner's energy
     layers: tuple[LayerNumbers, ...]
     parts: tuple[tuple[str, float], ...]  # cost of each layer, and the alignment term
@@ -63,6 +64,8 @@ class Numbers:
         Large-deviation energy, for networks with one hidden layer and integer sizes up to d = 2000.
     warnings : tuple of str
         Conditions under which the energies are not valid.
+    classes : int or None
+        Number of classes of a classifier trained with cross-entropy; None for regression.
     """
 
     network: Description
@@ -71,6 +74,7 @@ class Numbers:
     patterns: tuple[PatternNumbers, ...]
     exact: Exact | None
     warnings: tuple[str, ...]
+    classes: int | None = None
 
     @property
     def winner(self) -> PatternNumbers:
@@ -82,6 +86,7 @@ class Numbers:
         return {
             "sizes": self.sizes,
             "k": self.k,
+            **({} if self.classes is None else {"classes": self.classes}),
             "winner": self.winner.name,
             "patterns": [
                 {**asdict(row), "parts": dict(row.parts)}
@@ -100,6 +105,7 @@ def numbers_of(
     only: Iterable[str] | None = None,
     frozen: bool = False,
     one_route: bool = False,
+    classes: int | None = None,
 ) -> Numbers:
     r"""Minimise the energy of each pattern with its prefactors.
 
@@ -124,6 +130,9 @@ def numbers_of(
         True: irrelevant weights of specialised neurons keep their prior norm, as in the paper.
     one_route : bool
         True: leave out the alignment of prior neurons in patterns with specialised or magnetised neurons.
+    classes : int, optional
+        Number of classes C of a classifier trained with cross-entropy. Then
+        :math:`P^* = \kappa E/E\log\sum_c e^{f_c}`, to leading order :math:`\kappa E/\log C`.
 
     Returns
     -------
@@ -167,7 +176,7 @@ def numbers_of(
             )
             for row in wanted
         ]
-        return _numbers(network, held, 1 + block.kernel, wanted, optima, None)
+        return _numbers(network, held, 1 + block.kernel, wanted, optima, None, classes)
     if not isinstance(network, Network):
         raise InvalidParameter(
             "own terms have no prefactors; allowed: networks and attention blocks. Leave out the "
@@ -193,7 +202,8 @@ def numbers_of(
         ]
         kernel = kernel_diagonal(acts[1], kernel_diagonal(acts[0]))
         exact = None
-    return _numbers(network, held, 1 + kernel * held["sigma_a"] ** 2 / chi, wanted, optima, exact)
+    k = 1 + kernel * held["sigma_a"] ** 2 / chi
+    return _numbers(network, held, k, wanted, optima, exact, classes)
 
 
 def is_quick(network: Network) -> bool:
@@ -302,10 +312,14 @@ def _numbers(
     rows: list[Candidate],
     optima: list[Optimum],
     exact: Exact | None,
+    classes: int | None,
 ) -> Numbers:
     order = sorted(zip(rows, optima, strict=True), key=lambda pair: pair[1].energy)
     least = order[0][1].energy
-    per_energy = 2 * sizes["kappa"] / k
+    if classes is None:
+        per_energy = 2 * sizes["kappa"] / k
+    else:
+        per_energy = cross_entropy_samples(1.0, classes, kernel=k - 1, kappa=sizes["kappa"])
     patterns = tuple(
         PatternNumbers(
             row.name,
@@ -317,7 +331,8 @@ def _numbers(
         )
         for row, found in order
     )
-    return Numbers(network, sizes, k, patterns, exact, tuple(_warnings(sizes, patterns[0], exact)))
+    warnings = tuple(_warnings(sizes, patterns[0], exact))
+    return Numbers(network, sizes, k, patterns, exact, warnings, classes)
 
 
 def _warnings(

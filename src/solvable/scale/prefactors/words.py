@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import log
+
 from solvable.plots.tables import Column, Table
 from solvable.scale.exponents.linear_forms import power
 from solvable.scale.prefactors.pattern_sums import LayerNumbers
@@ -45,9 +47,15 @@ def number_sentences(found: Numbers) -> list[str]:
     """Write the winning pattern, its margin, and the exact energy."""
     sizes = ", ".join(f"{name} = {value:g}" for name, value in found.sizes.items())
     winner = found.winner
+    rule = (
+        f"2 kappa E / k with k = {found.k:.4g}"
+        if found.classes is None
+        else f"cross-entropy over {found.classes} classes: kappa E / (log {found.classes} + the loss of "
+        f"prior logits of variance {found.k - 1:.4g})"
+    )
     said = [
         f"At {sizes}, {winner.name} has the least energy, {size(winner.energy)}. Below "
-        f"{size(winner.samples)} samples no alignment is expected (2 kappa E / k with k = {found.k:.4g})."
+        f"{size(winner.samples)} samples no alignment is expected ({rule})."
     ]
     same = [row.name for row in found.patterns[1:] if row.factor <= 1.001]
     if same:
@@ -64,6 +72,15 @@ def number_sentences(found: Numbers) -> list[str]:
             f"is {factor:.3g} times the exact one."
         )
     return said
+
+
+def class_sentence(classes: int) -> str:
+    """State the number of samples of a classifier next to that of regression."""
+    return (
+        f"With cross-entropy over {classes} classes the exponent is the same, and the number of samples "
+        f"is kappa E / log {classes} = {1 / log(classes):.3g} kappa E to leading order. In regression it "
+        "is 2 kappa E / k with k = 1 + K(x, x)."
+    )
 
 
 def samples_sentence(found: Numbers) -> str:
