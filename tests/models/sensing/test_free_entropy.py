@@ -84,6 +84,23 @@ def test_the_maximum_is_the_fixed_point(signal, factor):
         assert entropy.best_error(alpha, 2 * error) == pytest.approx(error, rel=0.1)
 
 
+def test_published_free_entropy():
+    """Data of arXiv:2410.18858 at L/d = 2, r/d = 1, alpha = 0.5, up to a constant.
+
+    The published curve takes r = alpha / E from the labels instead of mmse(1 / r) = E; both forms have
+    the same stationary points.
+    """
+    overlaps = np.array([0.1, 0.25261619535631386, 0.4845980833264829, 0.7048454047658499])
+    published = np.array([-0.287733966, -0.274868403, -0.259894412, -0.264161922])
+    signal, alpha = RectangularSignal(2.0, 1.0), 0.5
+    error, matrix = _matrix_term(signal)
+    E = 1 - overlaps
+    denoised = signal.mmse(E / alpha)
+    psi = -np.interp(np.log(denoised), np.log(error), matrix) - alpha / E * denoised / 2
+    values = psi + alpha / 2 - alpha * np.log(E) / 2
+    np.testing.assert_allclose(np.diff(values), np.diff(published), atol=3e-4)
+
+
 def test_without_noise_the_maximum_moves_to_recovery():
     signal = RectangularSignal(1.0, 0.2)
     channel = GaussianIndices(np.array([1.0]), np.array([0.0]))

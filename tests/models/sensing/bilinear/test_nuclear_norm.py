@@ -57,6 +57,14 @@ def test_the_error_ends_at_the_threshold(beta, rho):
     assert (np.diff(nuclear_norm_error(signal, alpha)[10:]) < 0).all()
 
 
+def test_published_minimisers():
+    """Published means over 16 problems at d = 50 (data of arXiv:2410.18858, Figure 5)."""
+    published = {0.2853: (0.4402, 0.0115), 0.3640: (0.2488, 0.0087), 0.4427: (0.1081, 0.0045)}
+    expected = nuclear_norm_error(RectangularSignal(1.0, 0.2), np.array(list(published)))
+    for theory, (mean, scatter) in zip(expected, published.values(), strict=True):
+        assert mean == pytest.approx(theory, abs=3 * scatter)
+
+
 def test_soft_threshold_of_drawn_matrices():
     """Error and divergence of the soft threshold at d = 150, L = 300 (sensing 23)."""
     d, L, r, t = 150, 300, 30, 0.3

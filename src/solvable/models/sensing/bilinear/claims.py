@@ -196,9 +196,10 @@ CLAIMS = (
         "Message passing has a lower error than the least nuclear norm, by the predicted amount.",
         "arXiv:2410.18858, Figure 5; derivations/sensing (15), (23)", metric=MATRIX,
         expected="matrix_error", of={"estimator": "message-passing"},
-        over={"estimator": "nuclear-norm"}, within=0.2, relative=True, power=0.5,
+        over={"estimator": "nuclear-norm"}, within=0.2, relative=True, power=0.5, least=0.05,
         because="A fifth of the predicted difference of errors.",
-        missing="needed: a setting measured with both estimators; run with --preset nuclear-norm",
+        missing="needed: a setting with a predicted difference above 0.05 measured with both "
+        "estimators; run with --preset nuclear-norm",
     ),
     Agreement(
         "starts-are-draws-of-the-posterior",
@@ -215,8 +216,9 @@ CLAIMS = (
         "At learning rates near 0.7, the average of k starts has 1 + 1/k times the Bayes-optimal "
         "error.",
         MATRIX, "arXiv:2410.18858, gradient descent; derivations/sensing (27)",
-        expected="matrix_error", within=0.25, relative=True,
-        because="25 %, because gradient descent draws from the posterior only approximately.",
+        expected="matrix_error", within=lambda cell: 0.1 + 8 / cell.setting.dimension, relative=True,
+        because="10 %, because gradient descent draws from the posterior only approximately, and 8/d: the "
+        "published average is 9 % above at d = 100, and 20 to 26 % above at d = 40.",
         where=hot, missing="needed: estimator=gradient-descent, noise=0, learning_rate from 0.6 to "
         "0.8; run with --preset descent", power=0.4,
     ),

@@ -13,7 +13,7 @@ from solvable.models.sensing.bilinear.parameters import BilinearParameters
 THRESHOLDS = {"recovery_ratio": "recovery", "nuclear_norm_ratio": "nuclear norm"}
 """Thresholds for noiseless labels, drawn as vertical lines."""
 
-SAMPLES = Axis("sample_ratio", "sample ratio n/(dL)")
+SAMPLES = Axis("sample_ratio", "sample ratio n/(dL)", scale="linear")
 """The system's own axis, for panels that are drawn if the overlaid parameter varies."""
 
 
@@ -34,10 +34,10 @@ def per_parameter(setting: BilinearParameters) -> float:
 
 
 def bracket(points: Sequence[Point]) -> tuple[float, float]:
-    """Middle and half width of the gap between the last error above 0.02 and the first below it."""
+    """Middle and half width of the gap between the last error above 0.002 and the first below it."""
     known = sorted((p.setting.sample_ratio, float(p.mean("matrix_error"))) for p in points)
-    left = [x for x, error in known if not error <= 0.02]
-    right = [x for x, error in known if error <= 0.02 and (not left or x > left[-1])]
+    left = [x for x, error in known if not error <= 0.002]
+    right = [x for x, error in known if error <= 0.002 and (not left or x > left[-1])]
     if not (left and right) or points[0].setting.noise > 0:
         return float("nan"), float("nan")
     return (left[-1] + right[0]) / 2, (right[0] - left[-1]) / 2
@@ -81,6 +81,7 @@ PANELS = (
         "Bayes-optimal error (lines) and error of message passing (points) for each rank ratio.",
         markers={"recovery_ratio": ""},
         overlay=("rank_ratio",),
+        along=SAMPLES,
         y_range=(-0.02, 1.02),
         when=passing,
     ),
@@ -128,8 +129,8 @@ PANELS = (
         "Samples for exact recovery without noise",
         "sample ratio n/(dL)",
         [Trace("threshold_ratio", "", reduce=bracket)],
-        "Predicted thresholds of exact recovery (lines) against the rank. Points: middle of the two "
-        "sample ratios between which the measured error falls below 0.02; the bar spans both.",
+        "Predicted thresholds of exact recovery (lines, for whole ranks). Points: middle of the two "
+        "sample ratios between which the measured error falls below 0.002; the bar spans both.",
         along=Axis("rank_ratio", "rank ratio r/d", resolution=12),
         overlay=("estimator",),
         y_range=(-0.02, 1.05),

@@ -34,29 +34,29 @@ PRESETS = {
         replicates=4,
     ),
     "ranks": Preset(
-        "Square matrices with 40 rows and four ranks without noise; two minutes.",
+        "Square matrices with 30 rows and four ranks without noise; a minute.",
         {
-            "dimension": (40,),
-            "rank_ratio": (0.05, 0.2, 0.5, 1.0),
+            "dimension": (30,),
+            "rank_ratio": (0.1, 0.2, 0.5, 1.0),
             "noise": (0.0,),
             "sample_ratio": (0.04, 0.08, 0.15, 0.28, 0.5, 0.65),
         },
         replicates=6,
     ),
     "aspects": Preset(
-        "Four aspect ratios up to 10 with noise; two minutes.",
+        "Four aspect ratios up to 10 with noise; a minute.",
         {
             "dimension": (20,),
             "aspect": (1.0, 2.0, 5.0, 10.0),
             "noise": (0.1,),
             "sample_ratio": (0.15, 0.25, 0.4, 0.6),
         },
-        replicates=10,
+        replicates=8,
     ),
     "shapes": Preset(
-        "Two ranks, two aspect ratios, with and without noise; four minutes.",
+        "Two ranks, two aspect ratios, with and without noise; two minutes.",
         {
-            "dimension": (40,),
+            "dimension": (30,),
             "aspect": (1.0, 2.0),
             "rank_ratio": (0.2, 1.0),
             "noise": (0.0, 0.1),

@@ -79,7 +79,7 @@ PRESETS = {
         {
             "dimension": (60,),
             "noise": (0.0,),
-            "inner_noise": (0.05, 0.2, 0.5),
+            "inner_noise": (0.05, 0.5),
             "sample_ratio": (0.45, 0.6, 0.9, 1.3),
         },
         replicates=8,
