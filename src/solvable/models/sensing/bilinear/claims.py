@@ -146,7 +146,7 @@ CLAIMS = (
     Agreement(
         "no-hard-phase",
         "The error of message passing is the error at the highest maximum of the free entropy.",
-        MATRIX, "arXiv:2410.18858, free entropy; derivations/sensing (24)",
+        MATRIX, "derivations/sensing (24)",
         expected="free_entropy_error", within=finite,
         because="As for the matrix error: terms of order 1/d and the stopping error.",
         where=testable, missing=MISSING,
@@ -205,7 +205,7 @@ CLAIMS = (
         "starts-are-draws-of-the-posterior",
         "At learning rates near 0.7, the error of one start of gradient descent is twice the "
         "Bayes-optimal error.",
-        SINGLE, "arXiv:2410.18858, gradient descent; derivations/sensing (27)",
+        SINGLE, "derivations/sensing (27)",
         expected="single_error", within=0.15, relative=True,
         because="15 %, because gradient descent draws from the posterior only approximately.",
         where=hot, missing="needed: estimator=gradient-descent, noise=0, learning_rate from 0.6 to "
@@ -215,10 +215,10 @@ CLAIMS = (
         "average-of-gradient-descent",
         "At learning rates near 0.7, the average of k starts has 1 + 1/k times the Bayes-optimal "
         "error.",
-        MATRIX, "arXiv:2410.18858, gradient descent; derivations/sensing (27)",
+        MATRIX, "derivations/sensing (27)",
         expected="matrix_error", within=lambda cell: 0.1 + 8 / cell.setting.dimension, relative=True,
-        because="10 %, because gradient descent draws from the posterior only approximately, and 8/d: the "
-        "published average is 9 % above at d = 100, and 20 to 26 % above at d = 40.",
+        because="10 %, because gradient descent draws from the posterior only approximately, and 8/d: "
+        "the published average is 9 % above at d = 100, and 20 to 26 % above at d = 40.",
         where=hot, missing="needed: estimator=gradient-descent, noise=0, learning_rate from 0.6 to "
         "0.8; run with --preset descent", power=0.4,
     ),

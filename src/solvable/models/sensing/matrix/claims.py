@@ -171,7 +171,7 @@ CLAIMS = (
         "universality",
         "Rank-one and GOE measurements give the same error, after division by the predicted first "
         "order in 1/d of each.",
-        "arXiv:2503.14121, universality; derivations/sensing (22)", estimate=alike,
+        "derivations/sensing (22)", estimate=alike,
         apart=("sensors", "sample_ratio"), fewest=2, within=0.04, relative=True,
         because="4 % for the second order in 1/d.",
         where=lambda point: point.setting.estimator == "bayes" and point.setting.dimension >= 40,
@@ -181,7 +181,7 @@ CLAIMS = (
     Agreement(
         "error-at-the-maximum",
         "The error of message passing is the error at the highest maximum of the free entropy.",
-        "matrix_error", "arXiv:2503.14121, free entropy; derivations/sensing (24)", relative=True,
+        "matrix_error", "derivations/sensing (24)", relative=True,
         power=0.2, expected=expected_maximum, within=lambda cell: 0.04 + growth(cell) ** 2,
         because="As for the error of Bayes message passing.",
         where=of("bayes"),
@@ -202,7 +202,7 @@ CLAIMS = (
         "mutual-information",
         "Between the fewest and the most measurements, the labels add the predicted mutual "
         "information.",
-        "arXiv:2503.14121, mutual information; derivations/sensing (24)",
+        "derivations/sensing (24)",
         estimate=information_gained, apart=("sample_ratio",), fewest=4, within=0.03, relative=True,
         because="Second order in 1/d, and the integral of a polynomial through at least four points.",
         where=lambda point: bool(
