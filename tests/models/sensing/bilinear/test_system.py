@@ -15,6 +15,7 @@ from solvable.models.sensing.bilinear.claims import CLAIMS
 from solvable.models.sensing.bilinear.figures import bracket
 from solvable.models.sensing.bilinear.measure import draw_weights, ridge_estimate
 from solvable.models.sensing.bilinear.parameters import BilinearParameters
+from solvable.models.sensing.bilinear.predict import curve
 from solvable.models.sensing.bilinear.system import system
 from solvable.operators.rectangular_sensors import MatrixSensors
 
@@ -203,3 +204,11 @@ def test_measured_thresholds_are_between_two_points(points):
     nuclear = [p for p in system.settled(points) if p.setting.estimator == "nuclear-norm"]
     assert bracket(nuclear) == pytest.approx((0.5, 0.3))
     assert np.isnan(bracket(nuclear[:1])).all()
+
+
+def test_a_line_starts_without_samples():
+    for estimator in ("message-passing", "nuclear-norm"):
+        parameters = BilinearParameters(dimension=20, noise=0.0, estimator=estimator)
+        first, second = curve(parameters, np.array([0.0, 0.3]))
+        assert first["matrix_error"] == pytest.approx(1.0, abs=0.01)
+        assert second["matrix_error"] < 0.6

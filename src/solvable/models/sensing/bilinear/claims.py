@@ -216,9 +216,9 @@ CLAIMS = (
         "At learning rates near 0.7, the average of k starts has 1 + 1/k times the Bayes-optimal "
         "error.",
         MATRIX, "derivations/sensing (27)",
-        expected="matrix_error", within=lambda cell: 0.1 + 8 / cell.setting.dimension, relative=True,
-        because="10 %, because gradient descent draws from the posterior only approximately, and 8/d: "
-        "the published average is 9 % above at d = 100, and 20 to 26 % above at d = 40.",
+        expected="matrix_error", within=0.25, relative=True,
+        because="25 %, because gradient descent draws from the posterior only approximately, and the "
+        "average of 64 published runs at d = 100 is 9 % above.",
         where=hot, missing="needed: estimator=gradient-descent, noise=0, learning_rate from 0.6 to "
         "0.8; run with --preset descent", power=0.4,
     ),

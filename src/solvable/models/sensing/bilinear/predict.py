@@ -22,7 +22,8 @@ STEEPEST = 3.0
 
 def curve(parameters: BilinearParameters, coordinates: np.ndarray) -> list[Metrics]:
     """Predict the metrics at an array of sample ratios."""
-    alpha = np.asarray(coordinates, dtype=float)
+    # the axis of a figure may start at 0, where state evolution is not defined and the error is 1
+    alpha = np.maximum(np.asarray(coordinates, dtype=float), 1e-4)
     signal, noise = parameters.signal, parameters.noise
     # logarithmic slopes of the error, from 1 % more and fewer samples and from 1 % more and less noise
     near = alpha * np.array([[1.0], [0.99], [1.01]])

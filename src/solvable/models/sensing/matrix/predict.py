@@ -71,7 +71,9 @@ def _along_with(
         finite = _along(parameters, state.error, ratios)
     bare = {"sample_ratio": 1.0, "noise": 0.0, "inner_noise": 0.0}
     limits = _limits(parameters.model_copy(update=bare))
-    entropies = _entropies(parameters, ratios, state.error, finite) if orders else {}
+    entropies: dict[str, list[Any]] = dict.fromkeys(ENTROPIES, [None] * ratios.size)
+    if orders and isinstance(law_of(parameters), SymmetricSignal):
+        entropies = _entropies(parameters, ratios, state.error, finite)
     return [
         {
             **_point(parameters, float(error), float(noise), float(ratio)),
@@ -86,6 +88,13 @@ def _along_with(
     ]
 
 
+ENTROPIES = (
+    "free_entropy_error", "mutual_information", "information_rate", "limit_rate", "overlap",
+    "free_entropy",
+)  # fmt: skip
+"""Predictions of the Bayes estimator alone."""
+
+
 def _entropies(
     parameters: MatrixSensingParameters,
     ratios: np.ndarray,
@@ -94,9 +103,6 @@ def _entropies(
 ) -> dict[str, list[Any]]:
     """Free entropy along the overlap, its highest maximum and the mutual information."""
     law, channel, noise = law_of(parameters), parameters.channel, parameters.label_noise
-    names = ("free_entropy_error", "mutual_information", "information_rate", "limit_rate")
-    if not isinstance(law, SymmetricSignal):
-        return dict.fromkeys((*names, "overlap", "free_entropy"), [None] * ratios.size)
     entropy, linear = free_entropy(law, channel), noise > 0 and parameters.output == "linear"
     pairs = list(zip(ratios.tolist(), errors.tolist(), strict=True))
     drawn = [overlap_curve(entropy, law.variance, ratio) for ratio, _ in pairs]
