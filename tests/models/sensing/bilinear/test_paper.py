@@ -9,9 +9,15 @@ from solvable.arrays import random_stream
 from solvable.message_passing.matrix_channels import GaussianIndices
 from solvable.message_passing.rectangular_signal import RectangularSignal
 from solvable.message_passing.signal_evolution import signal_evolution
-from solvable.models.sensing.bilinear.measure import estimate, measure
+from solvable.models.sensing.bilinear.limits import (
+    infinite_aspect_error,
+    recovery_ratio,
+    ridge_error,
+    weak_recovery,
+)
+from solvable.models.sensing.bilinear.measure import estimate_by_messages, measure
 from solvable.models.sensing.bilinear.parameters import BilinearParameters
-from solvable.models.sensing.bilinear.predict import curve, predict, recovery_ratio, ridge_error
+from solvable.models.sensing.bilinear.predict import curve, predict
 from solvable.operators.rectangular_sensors import BilinearSensors
 
 
@@ -76,6 +82,12 @@ def test_a_long_matrix(rho, alpha, noise):
         q = 1 - D + D / 2 * (root - (rho - 1) - D * rho)
     limit = {0.2: 0.12895, 1.0: 0.36820}[rho]
     assert 1 - q == pytest.approx(limit, abs=1e-5)
+    curve_error = infinite_aspect_error(np.array([alpha]), rank_ratio=rho, noise=noise)[0]
+    assert curve_error == pytest.approx(1 - q, abs=1e-9)
+    # without noise the limit recovers from rho samples per entry
+    quiet = infinite_aspect_error(rho * np.array([0.8, 1.1]), rank_ratio=rho, noise=0.0)
+    assert quiet[0] > 0.01
+    assert quiet[1] == 0
     near = [float(error(beta, rho, noise, alpha)) for beta in (1e3, 1e4)]
     assert near[0] == pytest.approx({0.2: 0.12923, 1.0: 0.36920}[rho], abs=1e-5)
     assert abs(near[1] - limit) < 0.4 * abs(near[0] - limit)
@@ -85,7 +97,10 @@ def test_a_long_matrix(rho, alpha, noise):
 def test_low_rank_is_found_from_a_threshold_on(beta):
     """rho -> 0 at fixed n / (r (d + L)): no overlap below (1 + Delta) sqrt(beta) / (1 + beta)."""
     rho, noise = 1e-5, 0.2
-    threshold = (1 + noise) * beta**0.5 / (1 + beta)
+    both = weak_recovery(RectangularSignal(beta, rho), noise)
+    threshold = both["weak_recovery_per_parameter"]
+    assert threshold == pytest.approx((1 + noise) * beta**0.5 / (1 + beta))
+    assert both["weak_recovery_ratio"] == pytest.approx(threshold * rho * (1 + beta) / beta)
     for times in (0.7, 1.5, 3.0):
         scaled = times * threshold
         product = 1.0
@@ -130,10 +145,10 @@ def test_sensors_of_rank_one_give_the_same_error():
     draws = (rng.standard_normal((n, size), dtype=np.float32) for size in (d, L))
     sensors = BilinearSensors(*draws)
     y = sensors.forward(S) + np.sqrt(parameters.noise) * rng.standard_normal((n, 1))
-    found = estimate(parameters, sensors, y)
+    found = estimate_by_messages(parameters, sensors, y)
     assert found is not None
     expected = float(predict(parameters)["matrix_error"])
-    assert np.sum((found - S) ** 2) / d == pytest.approx(expected, rel=0.06)
+    assert np.sum((found.estimate - S) ** 2) / d == pytest.approx(expected, rel=0.06)
 
 
 @pytest.mark.parametrize("noise", [0.05, 0.5])

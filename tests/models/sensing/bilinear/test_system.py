@@ -12,8 +12,10 @@ from solvable.arrays import random_stream
 from solvable.frame.points import NO_PREDICTION
 from solvable.models.sensing.bilinear import measure as module
 from solvable.models.sensing.bilinear.claims import CLAIMS
+from solvable.models.sensing.bilinear.figures import bracket
 from solvable.models.sensing.bilinear.measure import draw_weights, ridge_estimate
 from solvable.models.sensing.bilinear.parameters import BilinearParameters
+from solvable.models.sensing.bilinear.predict import curve
 from solvable.models.sensing.bilinear.system import system
 from solvable.operators.rectangular_sensors import MatrixSensors
 
@@ -25,14 +27,21 @@ point_of = partial(studies.point_of, system)
 def points():
     chosen = [
         (0.1, 0.25, 8),
+        (0.1, 0.35, 8),
+        (0.1, 0.45, 8),
         (0.1, 0.6, 8),
         (0.0, 0.2, 24),  # largest scatter, below recovery
         (0.0, 0.5, 8),
     ]
-    return [
-        point_of({"dimension": 30, "noise": noise, "sample_ratio": ratio}, seeds)
+    settings = [
+        ({"dimension": 30, "noise": noise, "sample_ratio": ratio}, seeds)
         for noise, ratio, seeds in chosen
     ]
+    nuclear = {"dimension": 30, "noise": 0.0, "estimator": "nuclear-norm"}
+    settings += [(nuclear | {"sample_ratio": ratio}, 10) for ratio in (0.2, 0.8)]
+    descent = {"dimension": 20, "noise": 0.0, "estimator": "gradient-descent", "starts": 8}
+    settings.append((descent | {"sample_ratio": 0.25}, 8))
+    return [point_of(setting, seeds) for setting, seeds in settings]
 
 
 @pytest.mark.parametrize(
@@ -43,6 +52,7 @@ def points():
         ({"noise": -0.1}, "greater than or equal to 0"),
         ({"sample_ratio": 1e-4}, "at least 10 samples"),
         ({"rank": 3}, "Extra inputs"),
+        ({"estimator": "nuclear-norm", "noise": 0.1}, "Set noise=0"),
     ],
 )
 def test_bad_parameters_are_refused(values, words):
@@ -139,15 +149,17 @@ def test_claims_hold_and_can_fail(points):
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.name)
 def test_claims_fail_on_records_that_contradict_them(claim, points):
-    names = ("matrix_error", "test_error", "ridge_error")
+    errors = {"message-passing": 0.8, "nuclear-norm": 0.5, "gradient-descent": 0.2}
+
+    def contradicted(record, point):
+        changed = {"matrix_error": errors[point.parameters["estimator"]], "test_error": 0.5}
+        changed["ridge_error"] = 0.5 + 0.3 * record["ridge_error"]
+        for name in ("single_error", "information_rate"):
+            changed[name] = None if record[name] is None else 0.5
+        return record | changed
+
     moved = [
-        replace(
-            point,
-            metrics=[
-                one | {name: 0.5 + 0.3 * one[name] * (name == "ridge_error") for name in names}
-                for one in point.metrics
-            ],
-        )
+        replace(point, metrics=[contradicted(one, point) for one in point.metrics])
         for point in points
     ]
     assert claim.verdict(system.settled(moved)).status == "fails"
@@ -166,3 +178,37 @@ def test_a_measurement_beyond_memory_is_refused_and_theory_is_not():
     studies.check_predicted_alone(
         system, {"dimension": 400}, r"allowed for a measurement: up to 2e\+09"
     )
+
+
+def test_gradient_descent_without_a_prediction_says_so():
+    setting = {"dimension": 12, "estimator": "gradient-descent", "starts": 2, "sample_ratio": 0.3}
+    setting["learning_rate"] = 0.1
+    found = system.predict(BilinearParameters(**setting, noise=0.1))
+    assert found["matrix_error"] is None
+    assert "noiseless labels alone" in found[NO_PREDICTION]
+    assert found["bayes_error"] > 0
+    assert record_of(setting | {"noise": 0.1})["single_error"] > 0
+
+
+def test_an_estimator_that_diverges_is_counted():
+    setting = {
+        "dimension": 12, "estimator": "gradient-descent", "starts": 2, "noise": 0.0,
+        "sample_ratio": 0.8, "learning_rate": 9.0,
+    }  # fmt: skip
+    found = record_of(setting)
+    assert found["converged"] == 0
+    assert found["matrix_error"] is None
+
+
+def test_measured_thresholds_are_between_two_points(points):
+    nuclear = [p for p in system.settled(points) if p.setting.estimator == "nuclear-norm"]
+    assert bracket(nuclear) == pytest.approx((0.5, 0.3))
+    assert np.isnan(bracket(nuclear[:1])).all()
+
+
+def test_a_line_starts_without_samples():
+    for estimator in ("message-passing", "nuclear-norm"):
+        parameters = BilinearParameters(dimension=20, noise=0.0, estimator=estimator)
+        first, second = curve(parameters, np.array([0.0, 0.3]))
+        assert first["matrix_error"] == pytest.approx(1.0, abs=0.01)
+        assert second["matrix_error"] < 0.6

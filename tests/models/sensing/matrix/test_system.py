@@ -34,6 +34,8 @@ def points():
     ]
     quiet = {"dimension": 40, "sensors": "goe", "noise": 0.0, "rank_ratio": 0.2}
     chosen += [quiet | {"sample_ratio": ratio} for ratio in (0.1, 0.25)]
+    chosen += [base | {"sample_ratio": ratio} for ratio in (0.55, 0.7)]
+    chosen += [base | {"sensors": "rank-one", "sample_ratio": 0.9}]
     return [point_of(setting, 8) for setting in chosen]
 
 
@@ -142,6 +144,13 @@ def test_claims_find_their_points(claim, points):
         ("spectrum-of-the-estimate", "eigenvalues", lambda v, p: 1.5 * v),
         ("recovery-without-noise", "matrix_error", lambda v, p: 0.5),
         (
+            "universality", "matrix_error",
+            lambda v, p: v * (1 + 0.5 * (p.parameters["sensors"] == "rank-one")),
+        ),
+        ("error-at-the-maximum", "matrix_error", lambda v, p: 1.5 * v),
+        ("information-of-a-label", "information_rate", lambda v, p: None if v is None else 1.5 * v),
+        ("mutual-information", "information_rate", lambda v, p: None if v is None else 1.2 * v),
+        (
             "bayes-beats-nuclear-norm", "matrix_error",
             lambda v, p: v + 0.1 * (p.parameters["estimator"] == "bayes"),
         ),
@@ -164,5 +173,5 @@ def test_a_size_too_small_for_the_first_order_says_so():
 def test_figures(points):
     figures = studies.figures_of(system, points, 4)
     names = {one.name.split("-")[0] for one in figures}
-    assert names == {"error", "spectrum", "train", "rank"}
+    assert names == {"error", "spectrum", "train", "rank", "free", "information", "sensors"}
     assert all(figure.caption for figure in figures)

@@ -6,11 +6,14 @@ import numpy as np
 
 from solvable.errors import NotConverged
 from solvable.frame.points import Metrics
-from solvable.message_passing.loop import Start, message_passing
+from solvable.message_passing.loop import MessagePassingResult, Start, message_passing
 from solvable.message_passing.matrix_channels import bayes_message
 from solvable.message_passing.outputs import Message, Messages
 from solvable.message_passing.signal_laws import signal_denoiser
+from solvable.models.sensing.bilinear.descent import descended
+from solvable.models.sensing.bilinear.nuclear_norm import least_nuclear_norm
 from solvable.models.sensing.bilinear.parameters import HELD, BilinearParameters
+from solvable.models.sensing.free_entropy import scored_information
 from solvable.operators.rectangular_sensors import (
     MatrixSensors,
     generated_sensors,
@@ -51,29 +54,64 @@ def measure(parameters: BilinearParameters, rng: np.random.Generator) -> Metrics
     fresh = draw_sensors(parameters, min(TEST_SAMPLES, max(100, round(2e7 / (d * L)))), rng)
     clean = fresh.forward(S)
     noisy = channel.sample(clean, rng)
-    estimated = estimate(parameters, sensors, y)
+    found, variance = estimate(parameters, sensors, y, rng)
     ridge = ridge_estimate(sensors, y, parameters.noise)
-    metrics: Metrics = {
-        "matrix_error": None,
-        "test_error": None,
-        "noisy_test_error": None,
-        "ridge_error": float(np.sum((ridge - S) ** 2)) / sensors.size,
+
+    def error(matrix: np.ndarray) -> float:
+        return float(np.sum((matrix - S) ** 2)) / sensors.size
+
+    metrics: Metrics = dict.fromkeys(
+        ("matrix_error", "test_error", "noisy_test_error", "single_error", "information_rate")
+    )
+    metrics |= {
+        "ridge_error": error(ridge),
         "power": float(np.sum(S**2)) / sensors.size,
-        "converged": float(estimated is not None),
+        "converged": float(found is not None),
     }
-    if estimated is None:
+    if found is None:
         return metrics
-    answers = fresh.forward(estimated)
+    answers = fresh.forward(found.mean(axis=0))
+    noisy_error = float(np.mean((answers - noisy) ** 2))
     return metrics | {
-        "matrix_error": float(np.sum((estimated - S) ** 2)) / sensors.size,
+        "matrix_error": error(found.mean(axis=0)),
         "test_error": float(np.mean((answers - clean) ** 2)),
-        "noisy_test_error": float(np.mean((answers - noisy) ** 2)),
+        "noisy_test_error": noisy_error,
+        "single_error": float(np.mean([error(one) for one in found])) if len(found) > 1 else None,
+        "information_rate": None
+        if variance is None or parameters.noise == 0
+        else scored_information(parameters.noise, variance, noisy_error),
     }
 
 
 def estimate(
+    parameters: BilinearParameters,
+    sensors: MatrixSensors,
+    y: np.ndarray,
+    rng: np.random.Generator,
+) -> tuple[np.ndarray | None, float | None]:
+    """Estimates (starts, d, L), None without convergence, and the variance of a posterior mean."""
+    if parameters.estimator == "message-passing":
+        passed = estimate_by_messages(parameters, sensors, y)
+        return (
+            (None, None)
+            if passed is None
+            else (passed.estimate[None], float(passed.variance[0, 0]))
+        )
+    inputs = np.asarray(sensors.source)
+    try:
+        if parameters.estimator == "nuclear-norm":
+            return least_nuclear_norm(inputs, parameters.shape, y).estimate[None], None
+        return descended(
+            inputs, parameters.shape, y, parameters.rank, starts=parameters.starts,
+            learning_rate=parameters.learning_rate, rng=rng,
+        ), None  # fmt: skip
+    except NotConverged:
+        return None, None
+
+
+def estimate_by_messages(
     parameters: BilinearParameters, sensors: MatrixSensors, y: np.ndarray
-) -> np.ndarray | None:
+) -> MessagePassingResult | None:
     """Run Bayes message passing with increasing damping; None if no run converges."""
     nothing = np.zeros(parameters.shape)
     start = Start(nothing, np.eye(1), np.zeros_like(y))
@@ -83,7 +121,7 @@ def estimate(
             return message_passing(
                 sensors, messages, start, denoiser=denoiser, damping=damping, max_steps=steps,
                 tolerance=1e-3 * (1 - damping), least_variance=1e-6,
-            ).estimate  # fmt: skip
+            )  # fmt: skip
         except NotConverged:
             continue
     return None

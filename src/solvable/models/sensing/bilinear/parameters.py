@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from solvable.frame.parameters import Limit, Parameters, Size
 from solvable.message_passing.matrix_channels import GaussianIndices
@@ -11,6 +13,10 @@ from solvable.message_passing.rectangular_signal import RectangularSignal
 
 HELD = 3e8
 """Largest number of sensor entries kept in memory; larger sensors are drawn again for each product."""
+
+
+DENSE = 4e7
+"""Largest number of sensor entries for estimators that are no message passing."""
 
 
 class BilinearParameters(Parameters):
@@ -26,6 +32,13 @@ class BilinearParameters(Parameters):
     """Samples per entry of the weight matrix, n/(d L)."""
     noise: float = Field(0.1, ge=0, le=1e4)
     """Variance Delta of the label noise; noiseless labels have variance 1."""
+    estimator: Literal["message-passing", "nuclear-norm", "gradient-descent"] = "message-passing"
+    """Bayes message passing; the matrix of least nuclear norm that fits noiseless labels; or the average
+    of gradient descent over both factors from several draws of the prior."""
+    starts: int = Field(16, ge=1, le=256)
+    """Number of random starts of gradient descent whose estimates are averaged."""
+    learning_rate: float = Field(0.7, gt=0, le=10)
+    """Learning rate of gradient descent on the sum of (prediction - label)² / 4."""
 
     length = Size("aspect", "dimension")
     samples = Size("sample_ratio", "dimension", "length", least=10)
@@ -37,7 +50,26 @@ class BilinearParameters(Parameters):
             "{samples} samples of {dimension} x {length} weights take {cost:.2g} products per step",
             "dimension, aspect or sample_ratio",
         ),
+        Limit(
+            lambda p: p.dense * p.samples * p.dimension * p.length, DENSE,
+            "the sensors of estimator {estimator} have {cost:.2g} entries",
+            "dimension, aspect or sample_ratio",
+        ),
     )  # fmt: skip
+
+    @model_validator(mode="after")
+    def _check(self) -> BilinearParameters:
+        if self.estimator == "nuclear-norm" and self.noise > 0:
+            raise ValueError(
+                f"noise is {self.noise:g} with estimator nuclear-norm; allowed: 0, because the least "
+                "nuclear norm fits all labels. Set noise=0, or another estimator"
+            )
+        return self
+
+    @property
+    def dense(self) -> bool:
+        """True if the estimator needs all sensors in memory."""
+        return self.estimator != "message-passing"
 
     @property
     def shape(self) -> tuple[int, int]:

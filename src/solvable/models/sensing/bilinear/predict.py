@@ -2,78 +2,84 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 
 from solvable.frame.points import NO_PREDICTION, Metrics
-from solvable.message_passing.rectangular_signal import RectangularSignal
 from solvable.message_passing.signal_evolution import signal_evolution
+from solvable.models.sensing.bilinear.limits import (
+    infinite_aspect_error,
+    ridge_error,
+    thresholds,
+    weak_recovery,
+)
+from solvable.models.sensing.bilinear.nuclear_norm import nuclear_norm_error
 from solvable.models.sensing.bilinear.parameters import BilinearParameters
-from solvable.spectra.nuclear_norm import nuclear_norm_ratio
+from solvable.models.sensing.free_entropy import FreeEntropy, free_entropy, overlap_curve
 
 STEEPEST = 3.0
 """Largest factor by which the predicted error may change within the scatter of drawn matrices."""
 
 
-def recovery_ratio(aspect: float, rank_ratio: float) -> float:
-    """Sample ratio n/(dL) above which noiseless labels determine the matrix."""
-    # alpha = rho (1 + beta - rho) / beta: r (d + L - r) free parameters for d L entries
-    # (sensing 16)
-    rho = min(rank_ratio, 1.0)
-    return rho * (1 + aspect - rho) / aspect
-
-
-def ridge_error(sample_ratio: np.ndarray | float, noise: float) -> np.ndarray:
-    """Error of ridge regression on all dL entries; the best penalty is the noise variance."""
-    # E = x / (1 + x), x = (Delta + E) / alpha: E² + (alpha + Delta - 1) E - Delta = 0   (sensing 18)
-    alpha = np.asarray(sample_ratio, dtype=float)
-    half = (alpha + noise - 1) / 2
-    root = np.sqrt(half**2 + noise)
-    # choose the form without cancellation
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(half > 0, noise / (half + root), root - half)
-
-
-@lru_cache(maxsize=256)
-def thresholds(signal: RectangularSignal) -> Metrics:
-    """Recovery thresholds without noise, for the Bayes-optimal estimator and the least nuclear norm."""
-    shape = {"aspect": signal.aspect, "rank_ratio": signal.rank_ratio}
-    return {
-        "recovery_ratio": recovery_ratio(**shape),
-        "nuclear_norm_ratio": nuclear_norm_ratio(**shape),  # (sensing 17)
-    }
-
-
 def curve(parameters: BilinearParameters, coordinates: np.ndarray) -> list[Metrics]:
     """Predict the metrics at an array of sample ratios."""
-    alpha = np.asarray(coordinates, dtype=float)
-    signal = parameters.signal
+    # the axis of a figure may start at 0, where state evolution is not defined and the error is 1
+    alpha = np.maximum(np.asarray(coordinates, dtype=float), 1e-4)
+    signal, noise = parameters.signal, parameters.noise
     # logarithmic slopes of the error, from 1 % more and fewer samples and from 1 % more and less noise
     near = alpha * np.array([[1.0], [0.99], [1.01]])
     # t = (Delta + E) / alpha, E = mmse(t)   (sensing 15)
-    error, *sides = signal_evolution(signal, parameters.channel, near).error
-    steep = _slope(sides[::-1])
-    noises = [parameters.noise * factor for factor in (1.01, 0.99)]
-    channels = [parameters.model_copy(update={"noise": noise}).channel for noise in noises]
+    bayes, *sides = signal_evolution(signal, parameters.channel, near).error
+    noises = [noise * factor for factor in (1.01, 0.99)]
+    channels = [parameters.model_copy(update={"noise": value}).channel for value in noises]
     # dlogE / dlogP = 1 - dlogE / dlogDelta   (sensing 19)
     response = 1 - _slope([signal_evolution(signal, each, alpha).error for each in channels])
-    ridge = ridge_error(alpha, parameters.noise)
-    ridge_response = 1 - _slope([ridge_error(alpha, noise) for noise in noises])
-    shared = {"power": 1.0, **thresholds(signal)}
+    ridge_response = 1 - _slope([ridge_error(alpha, value) for value in noises])
+    single: list[float | None] = [None] * alpha.size
+    errors: list[float | None] = bayes.tolist()
+    if parameters.estimator == "nuclear-norm":
+        errors = nuclear_norm_error(signal, alpha).tolist()
+    elif parameters.estimator == "gradient-descent":
+        # two draws of the posterior differ by 2 E; the mean of k draws has the error E (1 + 1 / k)
+        # (sensing 27)
+        known, share = noise == 0, 1 + 1 / parameters.starts
+        errors = [share * E if known else None for E in bayes]
+        single = [2 * float(E) if known else None for E in bayes]
+    columns = {
+        "matrix_error": errors,
+        "test_error": errors,
+        "noisy_test_error": [None if E is None else E + noise for E in errors],
+        "single_error": single,
+        "bayes_error": bayes.tolist(),
+        "ridge_error": ridge_error(alpha, noise).tolist(),
+        "infinite_aspect_error": infinite_aspect_error(
+            alpha, rank_ratio=signal.rank_ratio, noise=noise
+        ).tolist(),
+        "steepness": np.maximum(-_slope(sides[::-1]), 0.0).tolist(),
+        "power_response": response.tolist(),
+        "ridge_power_response": ridge_response.tolist(),
+    }
+    shared = {"power": 1.0, **thresholds(signal), **weak_recovery(signal, noise)}
+    own = "nuclear_norm_ratio" if parameters.estimator == "nuclear-norm" else "recovery_ratio"
+    shared["threshold_ratio"] = shared[own]
+    entropy = free_entropy(signal, parameters.channel)
     return [
-        {
-            "matrix_error": float(E),
-            "test_error": float(E),
-            "noisy_test_error": float(E + parameters.noise),
-            "ridge_error": float(R),
-            "steepness": float(max(-s, 0.0)),
-            "power_response": float(k),
-            "ridge_power_response": float(k_ridge),
-            **shared,
-        }
-        for E, R, s, k, k_ridge in zip(error, ridge, steep, response, ridge_response, strict=True)
+        {name: column[k] for name, column in columns.items()}
+        | shared
+        | _entropy_metrics(entropy, float(alpha[k]), float(bayes[k]), noise)
+        for k in range(alpha.size)
     ]
+
+
+def _entropy_metrics(entropy: FreeEntropy, alpha: float, error: float, noise: float) -> Metrics:
+    """Free entropy along the overlap, its highest maximum and the mutual information."""
+    rate = float(np.log1p(error / noise)) / 2 if noise else None
+    return {
+        "free_entropy_error": entropy.best_error(alpha, error),
+        "maxima": float(entropy.maxima(alpha)),
+        "information_rate": rate,  # I-MMSE: dI / dalpha   (sensing 24)
+        "mutual_information": entropy.mutual_information(alpha, error),
+        **overlap_curve(entropy, 1.0, alpha),
+    }
 
 
 def _slope(sides: list[np.ndarray]) -> np.ndarray:
@@ -89,19 +95,25 @@ def predict(parameters: BilinearParameters) -> Metrics:
     metrics = curve(parameters, np.array([parameters.samples / (d * L)]))[0]
     reason = unsettled(parameters, metrics)
     if reason:
-        own = ("matrix_error", "test_error", "noisy_test_error", "steepness", "power_response")
+        own = ("matrix_error", "test_error", "noisy_test_error", "single_error", "steepness",
+               "power_response", "information_rate")  # fmt: skip
         metrics |= dict.fromkeys(own) | {NO_PREDICTION: reason}
     return metrics
 
 
 def unsettled(parameters: BilinearParameters, metrics: Metrics) -> str:
     """Reason why the limit does not predict the error at this size; empty if the limit does."""
+    if metrics["matrix_error"] is None:
+        return "gradient descent has a prediction for noiseless labels alone; set noise=0."
     d, L = parameters.shape
     alpha = parameters.samples / (d * L)
     # A drawn matrix's recovery threshold and squared norm have the relative scatter (2 / (r d))^(1/2).
     width = min(0.5, (2 / (parameters.rank * d)) ** 0.5)
     sides = alpha * np.array([1 - width, 1 + width])
-    above, below = signal_evolution(parameters.signal, parameters.channel, sides).error
+    if parameters.estimator == "nuclear-norm":
+        above, below = nuclear_norm_error(parameters.signal, sides)
+    else:
+        above, below = signal_evolution(parameters.signal, parameters.channel, sides).error
     if above + 1e-3 <= STEEPEST * (below + 1e-3):
         return ""
     return (
@@ -109,15 +121,21 @@ def unsettled(parameters: BilinearParameters, metrics: Metrics) -> str:
         f"if sample_ratio changes by {100 * width:.0f} %, the scatter of the recovery threshold between "
         f"matrices with rank {parameters.rank} and {d} rows. Raise dimension or noise, or move "
         "sample_ratio away from "
-        f"{metrics['recovery_ratio']:.3g}."
+        f"{metrics['threshold_ratio']:.3g}."
     )
 
 
 def chance(parameters: BilinearParameters, prediction: Metrics) -> Metrics:
-    """Metrics of the estimate 0, which ignores the data."""
+    """Metrics of the estimate 0, which ignores the data; for gradient descent of its random starts."""
+    several = parameters.estimator == "gradient-descent"
+    error = 1 + several / parameters.starts
     return {
-        "matrix_error": 1.0,
-        "test_error": 1.0,
-        "noisy_test_error": 1.0 + parameters.noise,
+        "matrix_error": error,
+        "test_error": error,
+        "noisy_test_error": error + parameters.noise,
+        "single_error": 2.0 if several else None,
         "ridge_error": 1.0,
+        "information_rate": float(np.log1p(1 / parameters.noise)) / 2
+        if prediction.get("information_rate") is not None
+        else None,
     }

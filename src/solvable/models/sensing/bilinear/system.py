@@ -33,12 +33,65 @@ PRESETS = {
         },
         replicates=4,
     ),
+    "ranks": Preset(
+        "Square matrices with 30 rows and four ranks without noise; a minute.",
+        {
+            "dimension": (30,),
+            "rank_ratio": (0.1, 0.2, 0.5, 1.0),
+            "noise": (0.0,),
+            "sample_ratio": (0.04, 0.08, 0.15, 0.28, 0.5, 0.65),
+        },
+        replicates=6,
+    ),
+    "aspects": Preset(
+        "Four aspect ratios up to 10 with noise; a minute.",
+        {
+            "dimension": (20,),
+            "aspect": (1.0, 2.0, 5.0, 10.0),
+            "noise": (0.1,),
+            "sample_ratio": (0.15, 0.25, 0.4, 0.6),
+        },
+        replicates=8,
+    ),
+    "shapes": Preset(
+        "Two ranks, two aspect ratios, with and without noise; two minutes.",
+        {
+            "dimension": (30,),
+            "aspect": (1.0, 2.0),
+            "rank_ratio": (0.2, 1.0),
+            "noise": (0.0, 0.1),
+            "sample_ratio": (0.1, 0.2, 0.4, 0.6),
+        },
+        replicates=6,
+    ),
+    "nuclear-norm": Preset(
+        "The least nuclear norm against message passing, three ranks without noise; two minutes.",
+        {
+            "dimension": (30,),
+            "rank_ratio": (0.1, 0.2, 0.5),
+            "noise": (0.0,),
+            "estimator": ("message-passing", "nuclear-norm"),
+            "sample_ratio": (0.1, 0.25, 0.45, 0.65, 0.85, 1.0),
+        },
+        replicates=8,
+    ),
+    "descent": Preset(
+        "Gradient descent from 16 random starts and its average, two learning rates; a minute.",
+        {
+            "dimension": (40,),
+            "noise": (0.0,),
+            "estimator": ("gradient-descent",),
+            "learning_rate": (0.1, 0.7),
+            "sample_ratio": (0.1, 0.2, 0.25, 0.3),
+        },
+        replicates=8,
+    ),
 }
 
 system = System(
     name="bilinear-sequence",
     title="Regression on token sequences with a weight matrix of two factors",
-    version="1",
+    version="2",
     parameters=BilinearParameters,
     measure="measure:measure",
     predict="predict:predict",
@@ -50,7 +103,10 @@ system = System(
         "sample ratio n/(dL)",
         point_name="n/(dL) = {sample_ratio:.4g}, d = {dimension}, L/d = {aspect:g}, r/d = {rank_ratio:g}"
         ", noise {noise:g}",
-        words={"rank_ratio": "r/d = {:g}", "aspect": "L/d = {:g}", "noise": "noise {:g}"},
+        words={
+            "rank_ratio": "r/d = {:g}", "aspect": "L/d = {:g}", "noise": "noise {:g}",
+            "estimator": "{}", "learning_rate": "rate {:g}", "starts": "{} starts",
+        },
         scale="linear",
         margin=1.1,
         resolution=60,
@@ -59,4 +115,4 @@ system = System(
     panels="figures:PANELS",
     presets=PRESETS,
     references=("erba2025bilinear", "xu2025fundamental"),
-)
+)  # fmt: skip

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from solvable.frame.agreement import Agreement, Cell
-from solvable.frame.estimates import Contrast, Lead
+from solvable.frame.estimates import Contrast, Estimate, Lead
 from solvable.frame.points import Point
+from solvable.models.sensing.free_entropy import polynomial_integral
 from solvable.models.sensing.matrix.predict import at_dimension
 
 
@@ -28,7 +29,7 @@ def at_size(cell: Cell) -> bool:
         return False
     # Without noise, 1 % more or fewer samples change the error near recovery strongly.
     near = setting.ratio / float(cell.point.predicted("recovery_ratio"))
-    quiet = setting.noise < 0.05 * float(cell.point.predicted("matrix_error"))
+    quiet = setting.label_noise < 0.05 * float(cell.point.predicted("matrix_error"))
     return setting.dimension >= 20 and not (quiet and near > 0.8)
 
 
@@ -46,7 +47,48 @@ def settled_errors(point: Point) -> np.ndarray:
 def quiet_and_settled(point: Point) -> bool:
     """Return True for noise 0 if message passing converged in at least half of the replicates."""
     enough = 2 * settled_errors(point).size >= max(point.replicates, 4)
-    return bool(point.setting.noise == 0 and enough)
+    return bool(point.setting.label_noise == 0 and enough)
+
+
+def relative_order(point: Point) -> float:
+    """Predicted error to first order in 1/d over its limit; NaN at exact recovery."""
+    limit = float(point.predicted("matrix_error"))
+    return float(point.predicted("finite_size_matrix_error")) / limit if limit else np.nan
+
+
+def alike(points: Sequence[Point]) -> tuple[float, float] | None:
+    """Mean ratio of the corrected errors of rank-one and of GOE measurements; 1 is expected."""
+    kinds: dict[float, dict[str, float]] = {}
+    for point in points:
+        error = float(point.mean("matrix_error")) / relative_order(point)
+        if np.isfinite(error):
+            kinds.setdefault(point.setting.ratio, {})[point.setting.sensors] = error
+    ratios = [both["rank-one"] / both["goe"] for both in kinds.values() if len(both) == 2]
+    return (float(np.mean(ratios)), 1.0) if ratios else None
+
+
+def expected_maximum(point: Point) -> np.ndarray:
+    """Error at the highest maximum of the free entropy, times the relative first order in 1/d."""
+    return np.asarray(point.predicted("free_entropy_error") * relative_order(point))
+
+
+def information_gained(points: Sequence[Point]) -> tuple[float, float] | None:
+    """Integral of the measured information of a label over the sample ratio, and its prediction."""
+    points = sorted(points, key=lambda point: point.setting.ratio)
+    alpha = np.array([point.setting.ratio for point in points])
+    rates = np.array([float(point.mean("information_rate")) for point in points])
+    limit, finite = (
+        np.array([float(point.predicted(name)) for point in points])
+        for name in ("limit_rate", "information_rate")
+    )
+    total = [float(point.predicted("mutual_information")) for point in (points[0], points[-1])]
+    if not np.isfinite([*rates, *finite, *total]).all():
+        return None
+    # the first order in 1/d enters by the same integral
+    return (
+        polynomial_integral(alpha, rates),
+        total[1] - total[0] + polynomial_integral(alpha, finite - limit),
+    )
 
 
 # fmt: off
@@ -124,6 +166,51 @@ CLAIMS = (
         within=0.2, relative=True, power=0.5,
         because="A fifth of the predicted difference of the estimators' errors.",
         missing="needed: a setting measured with both estimators; set estimator=bayes,nuclear-norm",
+    ),
+    Estimate(
+        "universality",
+        "Rank-one and GOE measurements give the same error, after division by the predicted first "
+        "order in 1/d of each.",
+        "derivations/sensing (22)", estimate=alike,
+        apart=("sensors", "sample_ratio"), fewest=2, within=0.04, relative=True,
+        because="4 % for the second order in 1/d.",
+        where=lambda point: point.setting.estimator == "bayes" and point.setting.dimension >= 40,
+        missing="needed: estimator=bayes and both kinds of sensors with dimension >= 40; run with "
+        "--preset universality",
+    ),
+    Agreement(
+        "error-at-the-maximum",
+        "The error of message passing is the error at the highest maximum of the free entropy.",
+        "matrix_error", "derivations/sensing (24)", relative=True,
+        power=0.2, expected=expected_maximum, within=lambda cell: 0.04 + growth(cell) ** 2,
+        because="As for the error of Bayes message passing.",
+        where=of("bayes"),
+        missing="needed: estimator=bayes, dimension >= 20 and a first order in 1/d below 0.3, away from "
+        "recovery without noise",
+    ),
+    Agreement(
+        "information-of-a-label",
+        "The score of fresh labels shows the predicted information of one more label.",
+        "information_rate", "derivations/sensing (24)", relative=True, power=0.2,
+        within=lambda cell: 0.04 + growth(cell) ** 2,
+        because="As for the error of Bayes message passing.",
+        where=of("bayes"),
+        missing="needed: estimator=bayes, output=linear, noise above 0 and a first order in 1/d below "
+        "0.3",
+    ),
+    Estimate(
+        "mutual-information",
+        "Between the fewest and the most measurements, the labels add the predicted mutual "
+        "information.",
+        "derivations/sensing (24)",
+        estimate=information_gained, apart=("sample_ratio",), fewest=4, within=0.03, relative=True,
+        because="Second order in 1/d, and the integral of a polynomial through at least four points.",
+        where=lambda point: bool(
+            point.setting.estimator == "bayes" and point.setting.label_noise > 0
+            and point.setting.output == "linear"
+        ),
+        missing="needed: at least four sample ratios with estimator=bayes, output=linear and noise "
+        "above 0",
     ),
 )
 # fmt: on

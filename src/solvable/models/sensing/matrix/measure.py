@@ -8,7 +8,12 @@ from solvable.errors import NotConverged
 from solvable.frame.points import Metrics
 from solvable.message_passing.loop import Denoiser, MessagePassingResult, Start, settle
 from solvable.message_passing.signal_laws import SymmetricSignal, signal_denoiser
-from solvable.models.sensing.matrix.parameters import MatrixSensingParameters, power_law_strengths
+from solvable.models.sensing.free_entropy import scored_information
+from solvable.models.sensing.matrix.parameters import (
+    MatrixSensingParameters,
+    own_strengths,
+    power_law_strengths,
+)
 from solvable.models.sensing.matrix.theory import (
     GROUPS,
     NuclearNormSignal,
@@ -21,6 +26,7 @@ from solvable.operators.sensors import GoeSensors, TokenSensors, goe_sensors
 
 METRICS = (
     "matrix_error", "test_error", "train_error", "rank_fraction", "eigenvalues", "converged",
+    "information_rate",
 )  # fmt: skip
 """Names of a replicate's metrics; all but `converged` are None if message passing does not converge."""
 
@@ -28,10 +34,12 @@ METRICS = (
 def draw_signal(parameters: MatrixSensingParameters, rng: np.random.Generator) -> np.ndarray:
     """Draw a symmetric matrix with the chosen spectrum."""
     d = parameters.dimension
-    if parameters.signal == "power-law":
+    if parameters.signal != "wishart":
         # Draw uniform (Haar) eigenvectors, because rank-one sensors single out a fixed basis.
         basis, triangle = np.linalg.qr(rng.standard_normal((d, d)))
         basis *= np.sign(np.diag(triangle))
+        if parameters.signal == "own":
+            return np.asarray((basis * own_strengths(d, parameters.eigenvalues)) @ basis.T)
         return np.asarray((basis * power_law_strengths(d, parameters.exponent)) @ basis.T)
     W = rng.standard_normal((d, parameters.rank))
     return np.asarray(W @ W.T / np.sqrt(parameters.rank * d))
@@ -48,7 +56,7 @@ def measure(parameters: MatrixSensingParameters, rng: np.random.Generator) -> Me
     """Draw one replicate, estimate the signal and measure the errors."""
     signal = draw_signal(parameters, rng)
     sensors = draw_sensors(parameters, rng)
-    y = parameters.channel.sample(sensors.forward(signal), rng)
+    y = draw_labels(parameters, signal, sensors.forward(signal), rng)
     try:
         found = estimate(parameters, sensors, y)
     except NotConverged:
@@ -57,7 +65,42 @@ def measure(parameters: MatrixSensingParameters, rng: np.random.Generator) -> Me
         if parameters.dimension >= 4 * GROUPS:
             groups = [None] * GROUPS
         return blank | {"eigenvalues": groups, "converged": 0.0}
-    return score(parameters, signal, sensors, y, found.estimate) | {"converged": 1.0}
+    metrics = score(parameters, signal, sensors, y, found.estimate)
+    return metrics | {
+        "converged": 1.0,
+        "information_rate": _information(parameters, found, metrics),
+    }
+
+
+def _information(
+    parameters: MatrixSensingParameters, found: MessagePassingResult, metrics: Metrics
+) -> float | None:
+    """Information of one more label by its expected score; None for signs and point estimates."""
+    noise = parameters.label_noise
+    if parameters.estimator != "bayes" or parameters.output == "sign" or noise == 0:
+        return None
+    noisy = noise + float(metrics["test_error"])  # type: ignore[arg-type]
+    return scored_information(noise, 2 * float(found.variance[0, 0]), noisy)
+
+
+def draw_labels(
+    parameters: MatrixSensingParameters,
+    signal: np.ndarray,
+    indices: np.ndarray,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """Labels of measurements, with the noise inside the activation if there is any."""
+    if parameters.inner_noise == 0:
+        return parameters.channel.sample(indices, rng)
+    # sum_k [(a_k + sigma z_k)² - a_k² - sigma²] / sqrt(r) with |a|² = sqrt(r / d) x^T S x, for any
+    # rotation of z: one normal g along a and the squared length of the rest   (sensing 28)
+    r, d, sigma = parameters.rank, parameters.dimension, np.sqrt(parameters.inner_noise)
+    square = np.sqrt(r / d) * (np.sqrt(d) * indices + np.trace(signal))
+    g = rng.standard_normal(indices.shape)
+    rest = rng.chisquare(r - 1, indices.shape) if r > 1 else np.zeros(indices.shape)
+    inner = 2 * sigma * np.sqrt(np.maximum(square, 0)) * g + sigma**2 * (g**2 + rest - r)
+    outer = np.sqrt(parameters.noise) * rng.standard_normal(indices.shape)
+    return np.asarray(indices + inner / np.sqrt(r) + outer)
 
 
 def draw_sensors(
@@ -124,7 +167,9 @@ def score(
         "matrix_error": error,
         # E[(Tr Phi (S* - S))²] = 2 |S* - S|² / d for both kinds of sensors
         "test_error": 2 * error,
-        "train_error": float(np.mean((y - sensors.forward(found)) ** 2)),
+        "train_error": float(np.mean((y - sensors.forward(found)) ** 2))
+        if parameters.output == "linear"
+        else None,
         "rank_fraction": float(np.mean(np.abs(values) > 5e-3 * top))
         if parameters.estimator == "nuclear-norm"
         else None,

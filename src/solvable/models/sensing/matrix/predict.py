@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from solvable.frame.points import NO_PREDICTION, Metrics
 from solvable.message_passing.finite_size import error_at_dimension, token_shape
 from solvable.message_passing.signal_evolution import signal_evolution
 from solvable.message_passing.signal_laws import SymmetricSignal
+from solvable.models.sensing.free_entropy import free_entropy, overlap_curve
 from solvable.models.sensing.matrix.parameters import MatrixSensingParameters
 from solvable.models.sensing.matrix.theory import (
     GROUPS,
@@ -64,19 +66,58 @@ def _along_with(
     bayes = state
     if parameters.estimator != "bayes":
         bayes = signal_evolution(SymmetricSignal(parameters.spectrum), parameters.channel, ratios)
-    finite = _along(parameters, state.error, ratios) if orders else [None] * ratios.size
-    limits = _limits(parameters.model_copy(update={"sample_ratio": 1.0, "noise": 0.0}))
+    finite: list[float | None] = [None] * ratios.size
+    if orders:
+        finite = _along(parameters, state.error, ratios)
+    bare = {"sample_ratio": 1.0, "noise": 0.0, "inner_noise": 0.0}
+    limits = _limits(parameters.model_copy(update=bare))
+    entropies: dict[str, list[Any]] = dict.fromkeys(ENTROPIES, [None] * ratios.size)
+    if orders and isinstance(law_of(parameters), SymmetricSignal):
+        entropies = _entropies(parameters, ratios, state.error, finite)
     return [
         {
             **_point(parameters, float(error), float(noise), float(ratio)),
             "finite_size_matrix_error": size,
             "bayes_matrix_error": float(best),
             **limits,
+            **{name: column[k] for name, column in entropies.items()},
         }
-        for error, noise, ratio, best, size in zip(
-            state.error, state.noise, ratios, bayes.error, finite, strict=True
+        for k, (error, noise, ratio, best, size) in enumerate(
+            zip(state.error, state.noise, ratios, bayes.error, finite, strict=True)
         )
     ]
+
+
+ENTROPIES = (
+    "free_entropy_error", "mutual_information", "information_rate", "limit_rate", "overlap",
+    "free_entropy",
+)  # fmt: skip
+"""Predictions of the Bayes estimator alone."""
+
+
+def _entropies(
+    parameters: MatrixSensingParameters,
+    ratios: np.ndarray,
+    errors: np.ndarray,
+    finite: list[float | None],
+) -> dict[str, list[Any]]:
+    """Free entropy along the overlap, its highest maximum and the mutual information."""
+    law, channel, noise = law_of(parameters), parameters.channel, parameters.label_noise
+    entropy, linear = free_entropy(law, channel), noise > 0 and parameters.output == "linear"
+    pairs = list(zip(ratios.tolist(), errors.tolist(), strict=True))
+    drawn = [overlap_curve(entropy, law.variance, ratio) for ratio, _ in pairs]
+
+    def rate(error: float | None) -> float | None:
+        # I-MMSE: dI / dalpha = log(1 + 2 E / Delta) / 2   (sensing 24)
+        return float(np.log1p(2 * error / noise)) / 2 if linear and error is not None else None
+
+    return {
+        "free_entropy_error": [entropy.best_error(*pair) for pair in pairs],
+        "mutual_information": [entropy.mutual_information(*pair) for pair in pairs],
+        "information_rate": [rate(error) for error in finite],
+        "limit_rate": [rate(error) for error in errors.tolist()],
+        **{name: [one[name] for one in drawn] for name in ("overlap", "free_entropy")},
+    }
 
 
 def _along(
@@ -102,14 +143,14 @@ def _point(
     parameters: MatrixSensingParameters, error: float, noise: float, ratio: float
 ) -> Metrics:
     """Compute metrics at one point from the error and the effective noise."""
-    delta, recovered = parameters.noise, noise == 0
+    delta, recovered = parameters.label_noise, noise == 0
     freedom, kept = _freedom(parameters, error, noise)
     # train error = (Delta + 2 E) (1 - D / (2 alpha))²   (sensing 8)
     left = 1 - freedom / (2 * ratio) if not recovered else 0.0
     return {
         "matrix_error": error,
         "test_error": 2 * error,
-        "train_error": (delta + 2 * error) * left**2,
+        "train_error": None if parameters.output == "sign" else (delta + 2 * error) * left**2,
         "rank_fraction": kept,
         "eigenvalues": _eigenvalues(parameters, noise),
         "effective_noise": noise,
@@ -125,7 +166,7 @@ def _freedom(
             return 0.0, None
         # The rank is None for a power law: it would depend on the value below which eigenvalues count as
         # 0.
-        whole = parameters.signal == "power-law"
+        whole = parameters.signal != "wishart"
         return 0.0, None if whole else min(1.0, parameters.rank / parameters.dimension)
     law = law_of(parameters)
     if isinstance(law, NuclearNormSignal):
@@ -155,6 +196,14 @@ def _eigenvalues(parameters: MatrixSensingParameters, noise: float) -> list[floa
 def _limits(parameters: MatrixSensingParameters) -> Metrics:
     """Sample ratios above which the signal is recovered exactly without noise."""
     rank = parameters.rank / parameters.dimension
+    if parameters.output == "sign":
+        return {"recovery_ratio": None, "bayes_recovery_ratio": None}
+    if parameters.signal == "own":
+        # The least number of measurements is the limit of E / (2 t) as the noise t vanishes (sensing 5)
+        t = np.array([1e-6 * law_of(parameters).variance])
+        bayes = SymmetricSignal(parameters.spectrum)
+        shares = [float(law.mmse(t)[0] / (2 * t[0])) for law in (law_of(parameters), bayes)]
+        return {"recovery_ratio": shares[0], "bayes_recovery_ratio": shares[1]}
     if parameters.signal == "power-law" or rank >= 1:
         # As many measurements as free entries are needed: the known spectrum fixes only d of d² / 2
         # entries.
@@ -176,7 +225,12 @@ def chance(parameters: MatrixSensingParameters, prediction: Metrics) -> Metrics:
         "matrix_error": error,
         "finite_size_matrix_error": error,
         "test_error": 2 * error,
-        "train_error": parameters.noise + 2 * error,
+        "train_error": None
+        if prediction.get("train_error") is None
+        else parameters.label_noise + 2 * error,
+        "information_rate": None
+        if prediction.get("information_rate") is None
+        else float(np.log1p(2 * error / parameters.label_noise)) / 2,
         "rank_fraction": None if prediction.get("rank_fraction") is None else 0.0,
         "eigenvalues": [mean] * GROUPS if prediction.get("eigenvalues") is not None else None,
     }

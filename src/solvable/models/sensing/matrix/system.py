@@ -54,12 +54,53 @@ PRESETS = {
         },
         replicates=4,
     ),
+    "universality": Preset(
+        "Rank-one and Gaussian measurements in 60 dimensions; a minute.",
+        {
+            "dimension": (60,),
+            "sensors": ("goe", "rank-one"),
+            "sample_ratio": (0.2, 0.3, 0.45, 0.7),
+        },
+        replicates=10,
+    ),
+    "signs": Preset(
+        "Signs of Gaussian measurements, with and without noise; a minute.",
+        {
+            "dimension": (60,),
+            "sensors": ("goe",),
+            "output": ("sign",),
+            "noise": (0.0, 0.5),
+            "sample_ratio": (0.3, 0.6, 1.2),
+        },
+        replicates=8,
+    ),
+    "network": Preset(
+        "Quadratic network with noise inside the activation; a minute.",
+        {
+            "dimension": (60,),
+            "noise": (0.0,),
+            "inner_noise": (0.05, 0.5),
+            "sample_ratio": (0.45, 0.6, 0.9, 1.3),
+        },
+        replicates=8,
+    ),
+    "own": Preset(
+        "A spectrum of two positive eigenvalues, one negative one and zeros; a minute.",
+        {
+            "dimension": (60,),
+            "signal": ("own",),
+            "eigenvalues": ("3:0.1/1:0.3/0:0.4/-2:0.2",),
+            "sensors": ("goe", "rank-one"),
+            "sample_ratio": (0.3, 0.45, 0.7),
+        },
+        replicates=8,
+    ),
 }
 
 system = System(
     name="matrix-sensing",
     title="Estimation of a matrix of high rank from linear measurements",
-    version="1",
+    version="2",
     parameters=MatrixSensingParameters,
     measure="measure:measure",
     predict="predict:predict",
@@ -73,6 +114,7 @@ system = System(
         words={
             "noise": "noise {:g}", "rank_ratio": "rank {:g} d", "sensors": "{} measurements",
             "signal": "{} signal", "estimator": "{}",
+            "output": "{} output", "inner_noise": "inner noise {:g}", "eigenvalues": "{}",
         },
         margin=1.2,
         resolution=60,
