@@ -307,6 +307,18 @@ def held_out_losses(network: Network, model: nn.Module) -> np.ndarray:
     return losses.reshape(len(losses), -1).mean(dim=1).numpy()
 
 
+def training_loss(network: Network, model: nn.Module) -> float:
+    """Mean loss on the training rows, without dropout; for text, on 400 pieces of the training text."""
+    x, y, held, _ = _split(network.data)
+    if network.data == "text":
+        places = torch.arange(0, len(x) - LETTERS - 1, (len(x) - LETTERS) // len(held))
+        pieces = torch.stack([x[k : k + LETTERS + 1] for k in places.tolist()])
+        x, y = pieces[:, :-1], pieces[:, 1:]
+    model.eval()
+    with torch.no_grad():
+        return float(_loss(network, model(x), y))
+
+
 def held_out_loss(network: Network, model: nn.Module) -> float:
     """Mean loss on held-out data."""
     return float(held_out_losses(network, model).mean())
