@@ -22,7 +22,9 @@ class Network:
     name: str
     kind: str  # "transformer", "recurrent", "convolutional", "MLP"
     build: Callable[[], nn.Module]
-    data: str  # "text", "digits", "mnist", "noisy", "pixels"
+    data: (
+        str  # "text", "digits", "mnist", "pixels"; with wrong labels "wrong mnist", "wrong digits"
+    )
     optimiser: str  # "AdamW", "Adam", "SGD", "RMSprop"
     rate: float
     decay: float
@@ -229,7 +231,7 @@ NETWORKS = (
     Network("mlp-mnist-sgd-strong", "MLP",
             lambda: mlp(784, 200, 200, 200, 10), "mnist", "SGD", 0.1, 1e-2, 1000),
     Network("mlp-mnist-noisy-labels", "MLP",
-            lambda: mlp(784, 256, 256, 10), "noisy", "SGD", 0.1, 2e-3, 1000),
+            lambda: mlp(784, 256, 256, 10), "wrong mnist", "SGD", 0.1, 2e-3, 1000),
     Network("mlp-digits-adam-l2", "MLP",
             lambda: mlp(64, 128, 128, 10), "digits", "Adam", 1e-3, 1e-3, 2000),
     Network("autoencoder-mnist-adam", "MLP",
@@ -280,12 +282,12 @@ def _split(data: str) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         ends = torch.arange(cut, len(text) - LETTERS - 1, LETTERS)[:400]
         held = torch.stack([text[k : k + LETTERS + 1] for k in ends.tolist()])
         return text[:cut], text[:cut], held[:, :-1], held[:, 1:]
-    x, y = _images("digits" if data == "digits" else "mnist")
+    x, y = _images("digits" if data.endswith("digits") else "mnist")
     if data == "pixels":
         y = x
     cut = len(x) * 2 // 3
     targets = y[:cut].copy()
-    if data == "noisy":
+    if data.startswith("wrong"):
         rng = np.random.default_rng(1)
         wrong = rng.random(cut) < 0.2
         targets[wrong] = rng.integers(0, 10, int(wrong.sum()))
@@ -305,6 +307,18 @@ def held_out_losses(network: Network, model: nn.Module) -> np.ndarray:
     with torch.no_grad():
         losses = _loss(network, model(x), y, "none").double()
     return losses.reshape(len(losses), -1).mean(dim=1).numpy()
+
+
+def training_loss(network: Network, model: nn.Module) -> float:
+    """Mean loss on the training rows, without dropout; for text, on 400 pieces of the training text."""
+    x, y, held, _ = _split(network.data)
+    if network.data == "text":
+        places = torch.arange(0, len(x) - LETTERS - 1, (len(x) - LETTERS) // len(held))
+        pieces = torch.stack([x[k : k + LETTERS + 1] for k in places.tolist()])
+        x, y = pieces[:, :-1], pieces[:, 1:]
+    model.eval()
+    with torch.no_grad():
+        return float(_loss(network, model(x), y))
 
 
 def held_out_loss(network: Network, model: nn.Module) -> float:

@@ -1,35 +1,46 @@
 """Loss on held-out data before and after each cut that ``solvable diagnose`` suggests.
 
-    python benchmarks/diagnose_suggestions.py [--seeds 3] [--first-seed 0] [--only NAME] [--workers 2]
+    python benchmarks/diagnose_suggestions.py [--seeds 3] [--first-seed 0] [--only NAME] [--wrong]
+        [--store DIR]
 
-Small networks of ``diagnose_networks.py`` are trained, three seeds each, and
-diagnosed. Each matrix with a bulk is cut at its edge alone, whether that is suggested or not, and all
-suggested cuts of a network are made together. The output is Markdown: every suggested cut, the
-largest loss first; then the cuts that are not suggested, by reason. The bounds: at most one in twenty
-of the suggested cuts raises the loss by more than 5 %, and the sign of the change of loss with all
-cuts of a network is the predicted one for at least nine in ten networks with a prediction. Networks
-without a prediction, and changes within two standard errors over the held-out rows, are counted too.
+Small networks of ``diagnose_networks.py`` are trained, three seeds each, and diagnosed. With
+``--store``, each finished network is one line of ``outcomes.jsonl`` in the directory, next to its
+trained weights, and is not run again. With ``--wrong``, only networks that classify images are
+trained, with a fifth of their labels wrong. Each matrix with a bulk is cut at its edge alone, whether
+that is suggested or not, and all suggested cuts of a network are made together. The output is
+Markdown: every suggested cut, the largest loss first; then the cuts that are not suggested, by reason.
+The bounds: at most one in twenty of the suggested cuts raises the loss by more than 5 %, and the sign
+of the change of loss with all cuts of a network is the predicted one for at least nine in ten networks
+with a prediction. Networks without a prediction, and changes within two standard errors over the
+held-out rows, are counted too.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import torch
-from diagnose_networks import NETWORKS, held_out_loss, held_out_losses, train
+from diagnose_networks import (
+    NETWORKS,
+    Network,
+    held_out_loss,
+    held_out_losses,
+    train,
+    training_loss,
+)
 from gemm import exit_status, one_thread, show
 from safetensors.torch import save_file
-from torch import Tensor, nn
+from torch import nn
 
-from solvable.diagnose import MatrixDiagnosis, diagnose_file, diagnose_matrix
+from solvable.diagnose import diagnose_file, diagnose_matrix
 from solvable.diagnose.attention.query_key_arrays import Heads
 from solvable.diagnose.pruning.evaluation import CLEAR
 from solvable.diagnose.pruning.prediction import narrowest_of, predicted
@@ -77,6 +88,7 @@ class Outcome:
     narrowest: int  # number of singular values of the narrowest matrix
     error: float  # standard error of the change of the loss, over the held-out rows
     start: float  # smallest cosine between a removed bulk and the weights before training
+    training: float  # change of the training loss with all suggested cuts, relative to this loss
     seconds: float  # seconds of CPU time
 
 
@@ -104,15 +116,15 @@ def set_array(model: nn.Module, name: str, array: np.ndarray) -> None:
         model.get_parameter(name).copy_(torch.from_numpy(np.ascontiguousarray(array)))
 
 
-def try_cuts(index: int, seed: int) -> Outcome:
-    """Train a network, diagnose it, and make its cuts one by one, then those suggested together."""
+def try_cuts(network: Network, seed: int, weights: Path) -> Outcome:
+    """Train a network, write and diagnose it, and make its cuts alone, then those suggested together."""
     torch.set_num_threads(1)
     started = time.process_time()
-    network = NETWORKS[index]
     model, before = train(network, seed)
     losses = held_out_losses(network, model)
     loss, error = float(losses.mean()), 0.0
-    rows = _diagnosed(model.state_dict())
+    save_file({name: value.contiguous() for name, value in model.state_dict().items()}, weights)
+    rows = list(diagnose_file(weights))
     arrays = {name: value.numpy().copy() for name, value in model.state_dict().items()}
     start = {name: value.numpy() for name, value in before.items()}
     trials, suggested, cosines = [], [], []
@@ -144,13 +156,16 @@ def try_cuts(index: int, seed: int) -> Outcome:
             )
         )  # fmt: skip
     together = denoised = None
+    training = np.nan
     if suggested:
+        at_first = training_loss(network, model)
         for name, part, new, _ in suggested:
             now = model.state_dict()[name].numpy().copy()
             set_array(model, name, placed(now, part, new))
         cut = held_out_losses(network, model)
         together = float(cut.mean())
         error = float((cut - losses).std(ddof=1) / len(losses) ** 0.5)
+        training = training_loss(network, model) / at_first - 1
         for name, part, new, parts in suggested:
             now = model.state_dict()[name].numpy().copy()
             best = parts.shrunk().reshape(new.shape).astype(new.dtype)
@@ -163,31 +178,47 @@ def try_cuts(index: int, seed: int) -> Outcome:
     seconds = time.process_time() - started
     return Outcome(
         network.name, seed, loss, fitted, trials, together, denoised, effect, most,
-        0 if narrowest is None else narrowest.width, error, min(cosines, default=np.nan), seconds,
+        0 if narrowest is None else narrowest.width, error, min(cosines, default=np.nan),
+        training, seconds,
     )  # fmt: skip
 
 
-def _diagnosed(state: dict[str, Tensor]) -> list[MatrixDiagnosis]:
-    with tempfile.TemporaryDirectory() as directory:
-        path = Path(directory) / "weights.safetensors"
-        save_file({name: value.contiguous() for name, value in state.items()}, path)
-        return list(diagnose_file(path))
+def outcomes(
+    networks: Sequence[Network], seeds: Sequence[int], directory: Path
+) -> Iterator[Outcome]:
+    """Outcomes of every network with every seed; finished ones are read from the directory."""
+    path = directory / "outcomes.jsonl"
+    done = {}
+    for line in path.read_text().splitlines() if path.exists() else ():
+        stored = json.loads(line)
+        stored["trials"] = [Trial(**trial) for trial in stored["trials"]]
+        done[stored["network"], stored["seed"]] = Outcome(**stored)
+    for network, seed in ((network, seed) for seed in seeds for network in networks):
+        name = network.name
+        outcome = done.get((name, seed))
+        if outcome is None:
+            outcome = try_cuts(network, seed, directory / f"{name}-{seed}.safetensors")
+            with path.open("a") as stream:
+                stream.write(json.dumps(asdict(outcome)) + "\n")
+            print(f"{name} {seed}: {outcome.seconds:.0f} s of CPU time", flush=True)
+        yield outcome
 
 
-def outcomes(seeds: Sequence[int], workers: int, only: str) -> list[Outcome]:
-    """Outcomes of every network whose name contains ``only``, with every seed."""
-    chosen = [index for index, network in enumerate(NETWORKS) if only in network.name]
-    tasks = [(index, seed) for index in chosen for seed in seeds]
-    found = []
-    with ProcessPoolExecutor(workers) as pool:
-        for outcome in pool.map(try_cuts, *zip(*tasks, strict=True)):
-            found.append(outcome)
-            print(
-                f"{outcome.network} {outcome.seed}: loss {outcome.loss:.4f}, "
-                f"{outcome.seconds:.0f} s of CPU time",
-                flush=True,
-            )
-    return found
+def chosen_networks(only: str, *, wrong: bool) -> list[Network]:
+    """Networks whose name contains ``only``, in turns of one of each kind; or those with wrong labels."""
+    turns: dict[str, int] = defaultdict(int)
+    places = []
+    for index, network in enumerate(NETWORKS):
+        places.append((turns[network.kind], index))
+        turns[network.kind] += 1
+    found = [NETWORKS[index] for _, index in sorted(places) if only in NETWORKS[index].name]
+    if not wrong:
+        return found
+    return [
+        replace(network, name=f"wrong-{network.name}", data=f"wrong {network.data}")
+        for network in found
+        if network.data in ("mnist", "digits")
+    ]
 
 
 def _head(*names: str) -> None:
@@ -275,11 +306,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--only", default="")
-    parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--wrong", action="store_true", help="train on wrong labels")
+    parser.add_argument("--store", type=Path, help="directory of finished networks")
     asked = parser.parse_args()
+    networks = chosen_networks(asked.only, wrong=asked.wrong)
     seeds = [asked.first_seed + k for k in range(asked.seeds)]
-    found = outcomes(seeds, asked.workers, asked.only)
+    with tempfile.TemporaryDirectory() as temporary:
+        directory = asked.store or Path(temporary)
+        directory.mkdir(parents=True, exist_ok=True)
+        found = list(outcomes(networks, seeds, directory))
     trials = [trial for outcome in found for trial in outcome.trials]
     suggested = [trial for trial in trials if not trial.reason]
     networks_table(found)

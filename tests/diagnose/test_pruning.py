@@ -212,6 +212,29 @@ def test_the_predicted_effect():
     assert predicted([parts], refitted=True)[0] == "worse"
 
 
+@pytest.mark.parametrize(("signal", "sign"), [(0.0, -1), (0.02, -1), (0.2, 1)])
+def test_a_removed_coefficient_raises_the_training_loss_but_not_always_the_loss_on_new_data(
+    signal, sign
+):
+    # The mean changes of docs/diagnose.md, for ridge regression on fixed rows, against simulated labels.
+    n, ridge, rng = 400, 0.1, np.random.default_rng(0)
+    h, w = np.linspace(0.2, 1.0, 8), np.full(8, signal)
+    X = np.linalg.qr(rng.standard_normal((n, 8)))[0] * np.sqrt(n * h)
+    y = X @ w + rng.standard_normal((400, n))
+    trained = y @ X / n / (h + ridge)
+    s, variance = h / (h + ridge), 1 / (h * n)
+    on_new = (h * (w**2 - (trained - w) ** 2)).sum(axis=1) / 2
+    on_training = ((y**2).mean(axis=1) - ((y - trained @ X.T) ** 2).mean(axis=1)) / 2
+    for changes, terms in (
+        (on_new, h * s * ((2 - s) * w**2 - s * variance)),
+        (on_training, h * s * (2 - s) * (w**2 + variance)),
+    ):
+        error = changes.std(ddof=1) / len(changes) ** 0.5
+        assert changes.mean() == pytest.approx(terms.sum() / 2, abs=4 * error)
+    assert np.sign(on_new.mean()) == sign
+    assert (on_training > 0).all()
+
+
 def test_no_sign_is_predicted_of_more_directions_than_the_network_passes():
     row = diagnose_matrix(spiked(0, (100, 150), STRONG))
     parts = truncated(spiked(0, (100, 150), STRONG), row)  # six directions
