@@ -33,7 +33,7 @@ from solvable.learn.scoring import Losses, score_methods
 FRESH = 6000
 SEED = 79
 FAST_SEED = 4027
-HEAVY_SEED = 183
+HEAVY_SEED = 6101
 FAST = ("ridge", "multi-index", "rbf", "nngp", "metric-kernel")
 KINDS = ("linear", "smooth", "steps", "pairs", "additive", "tails")
 ENDS = ("lower", "upper")

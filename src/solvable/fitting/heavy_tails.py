@@ -56,8 +56,10 @@ def grows_without_mean(values: np.ndarray, columns: np.ndarray) -> bool:
     exponent, error = tail_exponent(squares.ravel())
     if exponent + error < 0.5:
         return False
-    ranks = [np.argsort(np.argsort(one)) for one in (squares.sum(axis=1), values)]
-    return bool(np.corrcoef(*ranks)[0, 1] * math.sqrt(len(values) - 1) > significant)
+    first, second = (
+        np.argsort(np.argsort(one)).astype(np.float64) for one in (squares.sum(axis=1), values)
+    )
+    return bool(np.corrcoef(first, second)[0, 1] * math.sqrt(len(values) - 1) > significant)
 
 
 def upper_end(

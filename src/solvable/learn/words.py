@@ -20,8 +20,8 @@ WIDER = (
 )
 
 NO_INTERVAL = (
-    "There is no interval: the tails of the errors or columns are so heavy that the mean squared error may "
-    "be infinite, and a few new rows decide it."
+    "There is no interval: the tails of the errors or columns are so heavy that the mean squared error "
+    "may be infinite, and a few new rows decide it."
 )
 
 
