@@ -14,8 +14,8 @@ covered if the interval of the difference of both errors (MOVER, Zou and Donner 
 For the model that is named in the first sentence, the tables are simulated (learn_simulated.py):
 
     python benchmarks/learn_coverage.py simulated rows.csv 100     all methods
-    python benchmarks/learn_coverage.py fast rows.csv 111          five fast methods, at most 200 rows
-    python benchmarks/learn_coverage.py heavy rows.csv 820         three methods, heavy tails only
+    python benchmarks/learn_coverage.py fast rows.csv 240          five fast methods, at most 200 rows
+    python benchmarks/learn_coverage.py heavy rows.csv 330         three methods, heavy tails only
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ if __name__ == "__main__":
             measure(path, numbers, fast, seed=FAST_SEED, most_rows=200)
         elif sys.argv[1] == "heavy":
             judge = partial(fast, seed=HEAVY_SEED, keys=("ridge", "rbf", "nngp"))
-            measure(path, numbers[220:], judge, seed=HEAVY_SEED, heavy=True)
+            measure(path, numbers, judge, seed=HEAVY_SEED, heavy=True)
         else:
             measure(path, numbers)
     else:

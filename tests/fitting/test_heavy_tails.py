@@ -1,4 +1,4 @@
-"""Upper end of a mean with a Pareto tail: exact cases, and coverage where the mean is known."""
+"""Means with heavy tails: exact cases, coverage where the mean is known, and false refusals."""
 
 from __future__ import annotations
 
@@ -7,7 +7,12 @@ import math
 import numpy as np
 import pytest
 
-from solvable.fitting.heavy_tails import tail_index, upper_end
+from solvable.fitting.heavy_tails import (
+    grows_without_mean,
+    tail_exponent,
+    tail_index,
+    upper_end,
+)
 from solvable.fitting.intervals import mean_interval
 
 
@@ -67,3 +72,54 @@ def test_a_tail_hardly_widens_the_interval_of_normal_errors():
     _, with_tail, rise = missed(lambda rng, rows: rng.standard_normal(rows) ** 2, 1.0, 200)
     assert with_tail < 0.05 + 3 * 0.018
     assert rise < 1.05
+
+
+@pytest.mark.parametrize("exponent", [-1.0, 0.0, 0.5, 1.5])
+def test_the_exponent_of_a_generalised_pareto_tail_is_its_own(exponent):
+    # The largest 40 of 400 values, by their quantiles; a uniform law has exponent -1, an exponential 0.
+    u = np.random.default_rng(0).random((300, 400))
+    values = -np.log(u) if exponent == 0 else (u**-exponent - 1) / exponent
+    found = np.array([tail_exponent(row) for row in values])
+    # The estimate of light tails has a bias of about 1 / log(n / k) at a finite number of rows.
+    bias = 0.25 if exponent < 0.5 else 0.1
+    assert found[:, 0].mean() == pytest.approx(exponent, abs=bias)
+    if exponent > 0:
+        assert found[:, 1].mean() == pytest.approx(found[:, 0].std(), rel=0.25)
+    assert tail_exponent(7 * values[0]) == pytest.approx(tail_exponent(values[0]))
+
+
+def test_equal_or_zero_largest_values_have_no_exponent():
+    assert tail_exponent(np.r_[np.zeros(10), np.ones(90)])[0] == -math.inf
+    assert tail_exponent(np.r_[np.zeros(99), 1.0])[0] == math.inf
+
+
+def refused(draw, rows, trials=100):
+    """Return the share of samples whose mean is said to be infinite."""
+    rng = np.random.default_rng(3)
+    return np.mean([math.isinf(upper_end(draw(rng, rows), 0.9)) for _ in range(trials)])
+
+
+def test_means_of_light_tails_are_seldom_refused_and_infinite_means_often(monkeypatch):
+    monkeypatch.setattr("solvable.fitting.heavy_tails.RESAMPLES", 1)
+    assert refused(lambda rng, rows: rng.standard_normal(rows) ** 2, 150) == 0
+    assert refused(lambda rng, rows: rng.exponential(size=rows) ** 2, 150) <= 0.08
+    # Student's t with 1.5 degrees of freedom: the squares have exponent 4/3.
+    assert refused(lambda rng, rows: rng.standard_t(1.5, rows) ** 2, 150) >= 0.75
+
+
+def test_errors_that_grow_with_heavy_columns_have_no_finite_mean():
+    rng = np.random.default_rng(4)
+    counts = {"light": 0, "unrelated": 0, "heavy": 0, "codes": 0}
+    for _ in range(100):
+        heavy, light = rng.standard_t(3, (150, 5)), rng.standard_normal((150, 5))
+        noise = rng.standard_normal(150)
+        counts["light"] += grows_without_mean((light[:, 0] ** 2 + noise) ** 2, light)
+        counts["unrelated"] += grows_without_mean(noise**2, heavy)
+        counts["heavy"] += grows_without_mean((heavy[:, 0] ** 2 + noise) ** 2, heavy)
+        codes = np.sign(light) + 0.0
+        counts["codes"] += grows_without_mean((heavy[:, 0] ** 2 + noise) ** 2, codes)
+    # Without a relation the test of the rank correlation has its level of 5 % (standard error 2.2 %).
+    assert counts["light"] <= 5
+    assert counts["unrelated"] <= 12
+    assert counts["heavy"] >= 75
+    assert counts["codes"] == 0

@@ -14,12 +14,13 @@ from solvable.learn.fold_fits import Measured
 from solvable.learn.metrics import best_on_other_folds
 from solvable.learn.named_error import (
     inflation_of,
+    lower_end_with_all_rows,
     named_error,
     of_picked,
     smallest_on_other_folds,
     widened,
 )
-from solvable.learn.results import Expected, MethodScore, Outlook
+from solvable.learn.results import CurvePoint, Expected, MethodScore, Outlook
 from solvable.learn.scoring import Losses, marked
 
 ROWS, FOLDS = 200, 5
@@ -118,22 +119,54 @@ def test_the_result_states_the_wider_interval():
     assert found.to_dict()["interval"] == pytest.approx([low, high])
 
 
-def test_squared_errors_without_a_finite_mean_have_no_upper_end_and_no_forecast():
+def test_squared_errors_without_a_finite_mean_have_no_interval_and_no_forecast():
     # Pareto noise of index 1.8: its square has index 0.9, so its mean is infinite.
     rng = np.random.default_rng(5)
     X = rng.standard_normal((100, 3))
     noise = rng.random(100) ** (-1 / 1.8) * rng.choice([-1, 1], 100)
     found = learn(load(X, 30 * X[:, 0] + noise), Request(folds=3))
     assert found.chosen.key != "constant"
-    low, high = found.interval
-    assert 0 < low < found.chosen.error < high == math.inf
-    assert found.to_dict()["interval"] == [pytest.approx(low), None]
+    assert found.interval == (0.0, math.inf)
+    assert found.to_dict()["interval"] == [0.0, None]
     assert found.notes["error"][2] is None
     sentence = words.headline(found)
-    assert " % or more)" in sentence
+    assert "There is no interval" in sentence
+    assert "95 %" not in sentence
     assert "--metric mae depends less on such rows" in sentence
     assert not found.outlook.expected
     assert "mean over many new rows" in words.outlook_sentence(found)
+
+
+def curve_of_law(law, factors=(1, 1, 1, 1, 1)):
+    return tuple(CurvePoint(n, tuple(f * law(n) for f in factors)) for n in (50, 80, 160))
+
+
+def test_the_lower_end_falls_with_the_rows_by_the_power_law_through_the_curve():
+    error = Interval(0.3, 0.2, 0.5)
+    power = curve_of_law(lambda n: 0.3 * (n / 160) ** -0.7, (0.8, 0.9, 1, 1.1, 1.2))
+    found = lower_end_with_all_rows(error, power, 200, 0.9)
+    assert found == pytest.approx(0.2 * (200 / 160) ** -0.7)
+    # Above a constant the fall to all rows is smaller than that of the power law.
+    offset = curve_of_law(lambda n: 0.1 + 0.2 * (n / 160) ** -0.7)
+    true = 0.2 * (0.1 + 0.2 * 1.25**-0.7) / 0.3
+    assert 0.9 * true < lower_end_with_all_rows(error, offset, 200, 0.9) < true
+    # A curve that rises, has one point or an error of zero, or all rows in each fold, lowers nothing.
+    rising = curve_of_law(lambda n: 0.3 * n / 160)
+    for curve, rows in ((rising, 200), (power[-1:], 200), (power, 160)):
+        assert lower_end_with_all_rows(error, curve, rows, 0.9) == pytest.approx(0.2)
+    zero = curve_of_law(lambda n: 0.0)
+    assert lower_end_with_all_rows(error, zero, 200, 0.9) == pytest.approx(0.2)
+
+
+def test_folds_that_disagree_on_the_fall_lower_the_end_further():
+    # The last point has errors a, b, b, b, b, the others are equal: jackknife of log of the sum of five.
+    first, second = CurvePoint(80, (0.3,) * 5), CurvePoint(160, (0.2, 0.3, 0.3, 0.3, 0.3))
+    found = lower_end_with_all_rows(Interval(0.3, 0.2, 0.5), (first, second), 200, 0.9)
+    reach = math.log(200 / 160) / math.log(2)
+    without = np.log([1.2 / 1.2, *[1.2 / 1.1] * 4])
+    half = 1.6448536 * reach * math.sqrt(0.8 * np.sum((without - without.mean()) ** 2))
+    distance = math.sqrt(math.log(1.5) ** 2 + half**2)
+    assert found == pytest.approx(0.3 * math.exp(-reach * math.log(1.5 / 1.4) - distance))
 
 
 def test_a_tail_needs_eighty_rows_and_errors_that_are_not_rates():

@@ -39,4 +39,4 @@ def test_counts_have_their_noun_in_its_number():
 def test_a_share_and_its_interval_have_the_same_digits():
     assert percents(0.5, 0.2, 0.8) == ("50 %", "20 to 80 %")
     assert percents(None, 0.2, 0.8) == ("–", "–")
-    assert percents(0.05, 0.032, math.inf) == ("5.0 %", "3.2 % or more")
+    assert percents(0.05, 0.032, math.inf) == ("5.0 %", "no interval")

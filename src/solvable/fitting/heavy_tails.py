@@ -1,4 +1,4 @@
-"""Upper end of the mean of positive values, where a Pareto tail replaces the largest ones."""
+"""Mean of positive values with a heavy tail: its upper end, and whether it seems to be finite."""
 
 from __future__ import annotations
 
@@ -20,6 +20,48 @@ def tail_index(values: np.ndarray) -> float:
     return 1 / excess if excess > 0 else math.inf
 
 
+def tail_exponent(values: np.ndarray) -> tuple[float, float]:
+    """Return the tail's exponent from the 2 sqrt(n) largest of n values, and its standard error."""
+    # Moment estimator (Dekkers, Einmahl and de Haan 1989) of the exponent xi of a generalised Pareto
+    # tail, P(x > t) = (1 + xi t / s)^(-1 / xi). With M_j the mean of log(x_(i) / x_(n - k))^j over the k
+    # largest, xi = M_1 + 1 - 1 / (2 (1 - M_1² / M_2)), with variance (1 + xi²) / k for xi >= 0. Unlike
+    # Hill's estimate it is also valid for light tails (xi <= 0). The mean is infinite for xi >= 1.
+    count = min(max(round(2 * math.sqrt(len(values))), 2), len(values) - 1)
+    largest = np.sort(np.partition(values, -count - 1)[-count - 1 :])
+    if largest[0] <= 0:
+        return math.inf, 0.0
+    excess = np.log(largest[1:] / largest[0])
+    first, second = float(np.mean(excess)), float(np.mean(excess**2))
+    if second - first**2 <= 1e-9 * second:  # the largest values are equal
+        return -math.inf, 0.0
+    exponent = first + 1 - 0.5 / (1 - first**2 / second)
+    return exponent, math.sqrt((1 + max(exponent, 0.0) ** 2) / count)
+
+
+def grows_without_mean(values: np.ndarray, columns: np.ndarray) -> bool:
+    """Return True if errors grow with columns whose squares seem to have no variance."""
+    # If a model misses a multiple of x² of a column x, its squared error contains x⁴, whose mean is
+    # infinite if the tail of x² has an exponent of 1/2 or more. Few rows are extreme enough to show this
+    # in the errors, but all cells of the columns serve to estimate the exponent. The rank correlation of
+    # the errors with the distances of the rows from the centre decides whether the errors depend on x.
+    least_values, significant = 20, 1.645  # one-sided 5 %
+    used = [
+        column
+        for column in columns.T
+        if np.isfinite(column).all() and len(np.unique(column)) > least_values
+    ]
+    if not used:
+        return False
+    squares = np.stack([((column - column.mean()) / column.std()) ** 2 for column in used], axis=1)
+    exponent, error = tail_exponent(squares.ravel())
+    if exponent + error < 0.5:
+        return False
+    first, second = (
+        np.argsort(np.argsort(one)).astype(np.float64) for one in (squares.sum(axis=1), values)
+    )
+    return bool(np.corrcoef(first, second)[0, 1] * math.sqrt(len(values) - 1) > significant)
+
+
 def upper_end(
     values: np.ndarray, confidence: float, *, inflation: float = 1.0, seed: int = 0
 ) -> float:
@@ -31,7 +73,7 @@ def upper_end(
     rows, mean = len(values), float(values.mean())
     error = float(values.std(ddof=1)) / math.sqrt(rows)
     index = tail_index(values)
-    if index <= 1 or error == 0:
+    if index <= 1 or error == 0 or tail_exponent(values)[0] >= 1:
         return mean if error == 0 else math.inf
     # Resampling a sample never draws a value above its largest one, so it misses the rare rows that
     # decide the mean of a heavy tail. Semi-parametric bootstrap (Davidson and Flachaire 2007): a

@@ -148,7 +148,11 @@ def _members(chosen: str, blend: Blend | None) -> list[str]:
 
 def _losses(plan: Plan) -> Losses:
     return Losses(
-        plan.y, plan.folds, regression=plan.design.regression, clusters=plan.dealt.clusters()
+        plan.y,
+        plan.folds,
+        regression=plan.design.regression,
+        clusters=plan.dealt.clusters(),
+        columns=plan.dataset.X[plan.rows[plan.folds >= 0]],
     )
 
 
@@ -203,7 +207,7 @@ def _assembled(plan: Plan, measured: list[Measured]) -> Learned:
     warnings, grouped = warnings_of(dataset, plan.dealt, request.seed)
     # Without a model better than the constant, the curve is that of the learned features.
     drawn = LEARNED if chosen == CONSTANT else chosen
-    curve = _curve(plan, measured, losses, drawn, blend)
+    curve = curve_of(plan, measured, losses, drawn, blend)
     if grouped:
         outlook = Outlook(curve, verdict=IN_GROUPS)
     elif found[0].directions or chosen != CONSTANT:
@@ -220,7 +224,9 @@ def _assembled(plan: Plan, measured: list[Measured]) -> Learned:
             )
     else:
         outlook = Outlook(curve, verdict=NOTHING_FOUND)
-    error = named_error(methods, request.metric, by_method, losses)
+    error = named_error(
+        methods, request.metric, by_method, losses, curve=() if chosen == CONSTANT else curve
+    )
     return Learned(
         name=dataset.name,
         n_samples=len(plan.y),
@@ -315,7 +321,7 @@ def _fits_of_curve(
     return sorted(found, key=lambda fit: fit.fold)
 
 
-def _curve(
+def curve_of(
     plan: Plan, measured: list[Measured], losses: Losses, method: str, blend: Blend | None
 ) -> tuple[CurvePoint, ...]:
     """Return the learning curve of a method."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from statistics import NormalDist
 
 import numpy as np
 
@@ -12,7 +14,7 @@ from solvable.learn.competitors import BLEND, CONSTANT, simplest_of_best
 from solvable.learn.fold_fits import Measured
 from solvable.learn.metrics import best_on_other_folds
 from solvable.learn.request import Metric
-from solvable.learn.results import MethodScore, Outlook
+from solvable.learn.results import CurvePoint, MethodScore, Outlook
 from solvable.learn.scoring import Losses
 
 
@@ -22,10 +24,13 @@ def named_error(
     measured: Mapping[str, Sequence[Measured]],
     losses: Losses,
     confidence: float = CONFIDENCE,
+    *,
+    curve: Sequence[CurvePoint] = (),
 ) -> Interval:
     """Return the error of the recommended method, and an interval for its fit to all rows on new rows.
 
-    The upper end is infinite if the squared errors seem to have no finite mean.
+    With the method's learning curve, the lower end accounts for the rows that a fold leaves out. If the
+    squared errors seem to have no finite mean, the interval is from zero to infinity.
     """
     chosen = next(score for score in scores if score.recommended)
     known = {key: rows for key in measured if (rows := losses.of_all(measured[key])) is not None}
@@ -53,7 +58,34 @@ def named_error(
         losses.end_of_tail(rows, confidence, inflation=inflation)
         for rows in ([own] if np.array_equal(own, of_pick) else [own, of_pick])
     ]
-    return found._replace(upper=max(ends))
+    if math.isinf(max(ends)):
+        return found._replace(lower=0.0, upper=math.inf)
+    lower = lower_end_with_all_rows(found, curve, len(losses.y), confidence)
+    return found._replace(lower=lower, upper=max(ends))
+
+
+def lower_end_with_all_rows(
+    error: Interval, curve: Sequence[CurvePoint], rows: int, confidence: float
+) -> float:
+    """Return the lower end for a model of all rows, by the last two points of the learning curve."""
+    if len(curve) < 2 or error.lower <= 0 or curve[-1].rows >= rows:
+        return error.lower
+    (before, last), folds = curve[-2:], len(curve[-1].errors)
+    first, second = (np.array(point.errors) for point in (before, last))
+    # A learning curve e(n) = e_inf + sum_j c_j n^(-a_j) with c_j, a_j >= 0 is convex on log-log axes.
+    # From its last two points n_1 < n_2 on, it therefore falls at most like the power law through both,
+    # log e(n) >= log e(n_2) - g log(e(n_1) / e(n_2)) with g = log(n / n_2) / log(n_2 / n_1).
+    reach = math.log(rows / last.rows) / math.log(last.rows / before.rows)
+    sums = [[one.sum(), *(one.sum() - one)] for one in (first, second)]
+    if min(map(min, sums)) <= 0:
+        return error.lower
+    fall, *without = reach * np.log(np.divide(*sums))
+    # standard error by the jackknife over folds
+    variance = (folds - 1) / folds * float(np.sum((without - np.mean(without)) ** 2))
+    half = NormalDist().inv_cdf((1 + confidence) / 2) * math.sqrt(variance)
+    # The distances of both logarithms are added as squares (MOVER, Zou and Donner 2008).
+    distance = math.hypot(math.log(error.value / error.lower), half)
+    return error.value * math.exp(-max(float(fall), 0.0) - distance)
 
 
 def smallest_on_other_folds(known: Mapping[str, np.ndarray], folds: np.ndarray) -> dict[int, str]:

@@ -233,9 +233,10 @@ class Learned(Shown, view="solvable.learn.view"):
         Quality of the recommended method's calibrated probabilities on held-out rows, with the
         calibration; None for numbers.
     interval : tuple of float or None
-        Ends of the 95 % interval of the error of `model` on new rows. It is wider than that in `methods`,
-        because it includes the choice of the method and the training rows that folds share. The upper
-        end is infinite (None in JSON) if the squared errors seem to have no finite mean.
+        Ends of the 95 % interval of the error of `model` on new rows. It is wider than in `methods`,
+        because it includes the choice of the method, the training rows that folds share, and for the
+        lower end the rows that each fold leaves out. It is from zero to infinity (None in JSON) if the
+        squared errors seem to have no finite mean.
     test : dict or None
         Error of the model fitted to all rows, on the rows of another file.
     warnings : tuple of str

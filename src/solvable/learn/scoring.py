@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -9,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from solvable.fitting.heavy_tails import upper_end
+from solvable.fitting.heavy_tails import grows_without_mean, upper_end
 from solvable.fitting.intervals import (
     CONFIDENCE,
     Interval,
@@ -38,8 +39,11 @@ class Losses:
         *,
         regression: bool,
         clusters: np.ndarray | None = None,
+        columns: np.ndarray | None = None,
     ) -> None:
+        # The columns of the tested rows, shape (n, d), are used for their tails only.
         self.y, self.folds, self.regression, self.clusters = y, folds, regression, clusters
+        self.columns = columns
         self.variance = float(np.var(y[folds >= 0])) if regression else 1.0
 
     @property
@@ -79,16 +83,22 @@ class Losses:
         return wilson_interval(int(losses.sum()), len(losses), confidence, inflation=inflation)
 
     def end_of_tail(self, losses: np.ndarray, confidence: float, *, inflation: float) -> float:
-        """Return the upper end of the mean loss if the largest losses follow a Pareto law."""
+        """Return the upper end of the mean loss if the largest losses follow a Pareto law.
+
+        It is infinite if the tails of the losses or of the columns indicate that there is no finite mean.
+        """
         # Losses of 0 and 1 have no tail. On 80 rows, Hill's estimate finds no finite mean in 8 of 100
         # samples whose squared errors have one (Student's t with five degrees of freedom); on 50, in 11.
         least_rows = 80
         if not self.regression:
             return 0.0
+        single = losses
         if self.clusters is not None:
             losses = means_of_clusters(losses, self.clusters)
         if len(losses) < least_rows or losses.min() < 0:
             return 0.0
+        if self.columns is not None and grows_without_mean(single, self.columns):
+            return math.inf
         return upper_end(losses, confidence, inflation=inflation)
 
     def difference(self, losses: np.ndarray, reference: np.ndarray, confidence: float) -> Interval:

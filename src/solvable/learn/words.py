@@ -19,9 +19,9 @@ WIDER = (
     "and the training rows that the folds share."
 )
 
-NO_UPPER_END = (
-    "The interval has no upper end: a few squared errors are so large that the mean over many new rows "
-    "may be far larger."
+NO_INTERVAL = (
+    "There is no interval: the tails of the errors or columns are so heavy that the mean squared error "
+    "may be infinite, and a few new rows decide it."
 )
 
 
@@ -88,16 +88,16 @@ def headline(found: Learned) -> str:
     value, interval = percents(score.error, *found.ends)
     wider = found.ends != (score.lower, score.upper)
     note = f" {WIDER}" if wider else ""
-    if found.ends[1] == math.inf:
-        advice = "" if found.metric else " --metric mae depends less on such rows."
-        note += f" {NO_UPPER_END}{advice}"
     if found.is_regression:
         assert score.error is not None
         typical = format_number((found.target_deviation or 0.0) * score.error**0.5, 3)
+        within = f" (95 % interval: {interval})"
+        if found.ends[1] == math.inf:
+            advice = "" if found.metric else " --metric mae depends less on such rows."
+            within, note = "", f" {NO_INTERVAL}{advice}"
         return (
             f"On unseen rows, {who} {'leave' if is_plural(score) else 'leaves'} {value} of the variance "
-            f"of {found.target!r} unexplained (95 % interval: {interval}). The typical error is "
-            f"{typical}.{note}"
+            f"of {found.target!r} unexplained{within}. The typical error is {typical}.{note}"
         )
     return (
         f"On unseen rows, {value} of the predictions of {who} are wrong (95 % interval: {interval})."

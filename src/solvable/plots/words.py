@@ -40,8 +40,7 @@ def percents(value: float | None, lower: float | None, upper: float | None) -> t
     if value is None or lower is None or upper is None:
         return "–", "–"
     if math.isinf(upper):
-        precision = 2 * (value - lower)
-        return percent(value, precision), f"{percent(lower, precision)} or more"
+        return percent(value, value), "no interval"
     precision = upper - lower
     ends = [percent(end, precision).removesuffix(" %") for end in (lower, upper)]
     return percent(value, precision), f"{ends[0]} to {ends[1]} %"
