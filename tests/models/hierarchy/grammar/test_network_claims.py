@@ -56,7 +56,7 @@ def test_learning_needs_correlations(without, status):
     rows = [
         point(
             lambda s: s.threshold if s.ensemble == "first" else without * s.threshold,
-            ensemble=ensemble, vocabulary=6, rules=6, sample_ratio=6.0,
+            ensemble=ensemble, vocabulary=6, rules=6, sample_ratio=6.0, estimator="cnn",
         )
         for ensemble in ("first", "latin")
     ]  # fmt: skip
