@@ -31,12 +31,12 @@ PRESETS = {
         replicates=6,
     ),
     "shallow": Preset(
-        "Networks of one hidden layer up to all strings of three grammars; three minutes.",
+        "Networks of one hidden layer up to all strings of three grammars; five minutes.",
         {
             "estimator": ("shallow",),
             "vocabulary": (4,),
             "rules": (2, 3, 4),
-            "sample_ratio": (2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0),
+            "sample_ratio": (2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0),
         },
         replicates=6,
     ),
