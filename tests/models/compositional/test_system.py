@@ -404,6 +404,11 @@ CASES = {
         [doctored(4_000, dimension=12, learner="neural-lofi", changed={"normalised_mse": 0.8})],
         [doctored()],
     ),
+    "gradient-descent-finds-the-features": (
+        [doctored(500, degree=1, learner="gradient-descent", predicted=FULL, changed=FULL)],
+        [doctored(500, degree=1, learner="gradient-descent", predicted=FULL, changed=LOST)],
+        [doctored(predicted=FULL)],
+    ),
     "second-step-reveals": (
         [doctored(layers=4)],
         [doctored(layers=4, changed={"first_step_inner_overlap": [0.5]})],

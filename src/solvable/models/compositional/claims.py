@@ -301,6 +301,17 @@ CLAIMS = (
         missing="no point has learner=neural-lofi and n/D >= 25; run with --preset neural-lofi",
     ),
     Agreement(
+        "gradient-descent-finds-the-features",
+        "Gradient descent on a two-layer ReLU network finds each feature of degree 1 at least to the "
+        "overlap predicted for the spectral step on the same samples.",
+        "squared_overlap", "arXiv:2502.13961; derivations/compositional (3), (4)", within=0.05,
+        because="0.05: the overlap of single features fluctuates.", kind="at least",
+        entry="rotated feature", scatter=overlap_scatter, power=0.4,
+        where=lambda cell: cell.setting.learner == "gradient-descent" and cell.expected > 0.5,
+        missing="no point has learner=gradient-descent and a predicted squared overlap above 0.5; run "
+        "with --preset gradient-descent",
+    ),
+    Agreement(
         "second-step-reveals",
         "The second step reveals what the first step is blind to: the overlap of each feature of the "
         "second representation with the second step, minus its overlap with the quadratic form of the "
