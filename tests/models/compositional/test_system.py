@@ -335,7 +335,7 @@ CASES = {
     "subspace-overlap": (
         [doctored()],
         [doctored(changed={"subspace_overlap": 0.2})],
-        [doctored(1_000)],
+        [doctored(1_000), doctored(first_layer="random-features", correction="none")],
     ),
     "last-layer-eigenvalues": (
         [doctored(predicted=FULL)],
