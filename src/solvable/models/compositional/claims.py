@@ -315,7 +315,7 @@ CLAIMS = (
         "gradient-descent-finds-the-features",
         "Gradient descent on a two-layer ReLU network finds each feature of degree 1 at least to the "
         "overlap predicted for the spectral step on the same samples.",
-        "squared_overlap", "arXiv:2502.13961; derivations/compositional (3), (4)", within=0.05,
+        "squared_overlap", "derivations/compositional (3), (4)", within=0.05,
         because="0.05: the overlap of single features fluctuates.", kind="at least",
         entry="rotated feature", scatter=overlap_scatter, power=0.4,
         where=lambda cell: cell.setting.learner == "gradient-descent" and cell.expected > 0.5,
