@@ -206,6 +206,19 @@ def test_plain_operators_have_the_predicted_error(name):
     assert gap.mean() < 0.025, gap
 
 
+@pytest.mark.slow
+def test_losses_of_weak_features_in_few_inputs_are_not_transferred():
+    parameters = system.parameters(
+        dimension=64, features=8, decay=0.4, readout="tanh", correction="none", samples=62_400,
+        test_samples=2_000,
+    )  # fmt: skip
+    streams = [random_stream("first check", 64, 8, 30, k) for k in range(3)]
+    overlaps = [system.measure(parameters, rng)["squared_overlap"] for rng in streams]
+    # Operators in 40 inputs lose 0.06 more than the formula; half of it would be 0.03.
+    predicted = np.mean(system.predict(parameters)["squared_overlap"])
+    assert predicted == pytest.approx(np.mean(overlaps), abs=0.015)
+
+
 # Corrected operators of unmapped labels, with single samples as large as spikes.
 UNBOUNDED = {
     "one feature": {"dimension": 21, "features": 1, "samples": 9_000},

@@ -335,7 +335,7 @@ CASES = {
     "subspace-overlap": (
         [doctored()],
         [doctored(changed={"subspace_overlap": 0.2})],
-        [doctored(1_000)],
+        [doctored(1_000), doctored(first_layer="random-features", correction="none")],
     ),
     "last-layer-eigenvalues": (
         [doctored(predicted=FULL)],
@@ -403,6 +403,11 @@ CASES = {
         [doctored(4_000, dimension=12, learner="neural-lofi", changed={"normalised_mse": 0.3})],
         [doctored(4_000, dimension=12, learner="neural-lofi", changed={"normalised_mse": 0.8})],
         [doctored()],
+    ),
+    "gradient-descent-finds-the-features": (
+        [doctored(500, degree=1, learner="gradient-descent", predicted=FULL, changed=FULL)],
+        [doctored(500, degree=1, learner="gradient-descent", predicted=FULL, changed=LOST)],
+        [doctored(predicted=FULL)],
     ),
     "second-step-reveals": (
         [doctored(layers=4)],

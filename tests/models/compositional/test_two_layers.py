@@ -84,9 +84,25 @@ def test_a_network_learns_degree_four_after_its_filter():
     assert predict(setting)["normalised_mse"] is None
 
 
+def test_gradient_descent_finds_more_of_linear_features_than_the_spectral_step():
+    shared = {
+        "degree": 1, "dimension": 40, "features": 2, "second_layer": "diagonal", "decay": 0.0,
+        "readout": "tanh", "samples": 800, "test_samples": 2_000,
+    }  # fmt: skip
+    setting = CompositionalParameters(learner="gradient-descent", **shared)
+    trained = measure(setting, random_stream("descent"))
+    spectral = measure(CompositionalParameters(**shared), random_stream("descent"))
+    assert min(trained["squared_overlap"]) > 0.95
+    assert trained["subspace_overlap"] > spectral["subspace_overlap"] + 0.02
+    assert trained["normalised_mse"] < 0.5
+    assert predict(setting)["normalised_mse"] is None
+
+
 @pytest.mark.parametrize(
     ("values", "words"),
     [
+        ({"learner": "gradient-descent", "samples": 600}, "degree 1"),
+        ({"learner": "gradient-descent", "degree": 1, "samples": 10**6}, "1e7"),
         ({"learner": "neural-lofi", "samples": 6_000}, "up to 5000 samples"),
         ({"learner": "neural-lofi", "samples": 500, "degree": 3}, "degree 2"),
         ({"first_layer": "sphere"}, "'gaussian'"),

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from solvable.frame.points import Metrics
+from solvable.models.compositional.gradient_descent import gradient_descent
 from solvable.models.compositional.latent_layers import (
     form_overlap,
     later_overlaps,
@@ -43,13 +44,14 @@ def measure(parameters: CompositionalParameters, rng: np.random.Generator) -> Me
     rows = parameters.samples + fresh * len(parameters.widths)
     X, y = _samples(target, rows, rng)
     X_test, y_test = target.sample(parameters.test_samples, rng, dtype=np.float32)
-    if parameters.learner == "neural-lofi":
-        n = parameters.samples
-        return {
-            **dict.fromkeys(SPECTRAL),
-            **neural_lofi(parameters, target, (X[:n], y[:n]), (X_test, y_test)),
-            **rivals(parameters, (X, y), (X_test, y_test), int(rng.integers(2**31))),
-        }
+    if parameters.learner != "spectral":
+        train, test = (X[: parameters.samples], y[: parameters.samples]), (X_test, y_test)
+        if parameters.learner == "neural-lofi":
+            found = neural_lofi(parameters, target, train, test)
+        else:
+            found = gradient_descent(parameters, target, train, test, rng)
+        others = rivals(parameters, (X, y), test, int(rng.integers(2**31)))
+        return {**dict.fromkeys(SPECTRAL), **found, **others}
     learner = _fit(parameters, X, y, fresh, int(rng.integers(2**31)))
     error = np.mean((learner.predict(X_test) - y_test) ** 2) / y_test.var()
     last = np.linalg.eigvalsh(learner.second_layer_.quadratic)[::-1]

@@ -43,8 +43,9 @@ class CompositionalParameters(Parameters):
     """Seed of the layers above the first; all replicates share these layers."""
     samples: int = Field(26_240, ge=4, le=10**9)
     """Number n of samples of the first spectral step; later steps use further rows."""
-    learner: Literal["spectral", "neural-lofi"] = "spectral"
-    """Learner: spectral steps on Hermite features, or a Neural LoFi network whose lifts are squares."""
+    learner: Literal["spectral", "neural-lofi", "gradient-descent"] = "spectral"
+    """Learner: spectral steps on Hermite features, a Neural LoFi network whose lifts are squares, or
+    gradient descent on a two-layer ReLU network for features of degree 1."""
     label_map: Literal["identity", "tanh", "clip"] = "tanh"
     """Function applied to the standardised labels that weight the moment operator."""
     correction: Literal["none", "wick"] = "wick"
@@ -60,6 +61,14 @@ class CompositionalParameters(Parameters):
     def _check(self) -> CompositionalParameters:
         if self.learner == "neural-lofi":
             self._check_network()
+        if self.learner == "gradient-descent" and (
+            self.degree != 1 or self.samples * self.dimension > 10**7
+        ):
+            raise ValueError(
+                f"learner is 'gradient-descent' with degree = {self.degree}, samples = {self.samples} "
+                f"and dimension = {self.dimension}; allowed: degree 1, and at most 1e7 numbers in the "
+                "inputs, which are in memory"
+            )
         available, name = self.n_features_total, "features"
         if self.first_layer == "random-features":
             if self.degree != 2:

@@ -106,8 +106,8 @@ def _metrics(parameters: CompositionalParameters, *, rough: bool = False) -> Met
             exponents=[float(np.log(p) / np.log(parameters.dimension)) for p in parameters.widths],
         ),
     }
-    if parameters.learner == "neural-lofi":
-        # Its filter keeps more directions, and its readout is fitted to the samples of the filter.
+    if parameters.learner != "spectral":
+        # A network has other errors: its readout is fitted to the samples of its first layer.
         metrics |= dict.fromkeys(("normalised_mse", "last_layer_eigenvalues", "eigenvalues"))
         return metrics
     if deep and steps is None and not rough:

@@ -41,6 +41,21 @@ PRESETS = {
         },
         replicates=6,
     ),
+    "gradient-descent": Preset(
+        "Two-layer networks trained by gradient descent next to the spectral step, for four linear "
+        "features of 100 inputs; under a minute.",
+        {
+            "learner": ("spectral", "gradient-descent"),
+            "dimension": (100,),
+            "degree": (1,),
+            "features": (4,),
+            "second_layer": ("diagonal",),
+            "decay": (0.0,),
+            "readout": ("tanh",),
+            "samples": (500, 1_000, 2_000, 4_000),
+        },
+        replicates=4,
+    ),
     "four-layers": Preset(
         "Two representations, learned one after the other: d = 40, four layers, widths 40, 4 and 1; "
         "about ten minutes.",

@@ -23,7 +23,7 @@ PATCH_DIRECTIONS = 11
 TRAINED_STEPS = (1, 5, 15, 40)
 """Steps of gradient descent after which the change of the weights is compared with the filter."""
 
-LAYER_STEPS = (1, 5, 10)
+LAYER_STEPS = (1, 5)
 """Steps after which the changes of both layers of a network with two hidden layers are compared."""
 
 ALIGNED_DIRECTIONS = 11

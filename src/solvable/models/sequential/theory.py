@@ -202,7 +202,10 @@ def _next_order(
     same = sizes * small.n_features / moments.n_features
     drawn, law = _spectrum(small, same), _spectrum(small, same, background.law)
     ours, theirs = (layer_errors(small, one, same) for one in (drawn, law))
-    overlap = np.clip(spectrum.overlap + reach * (drawn.overlap - law.overlap), 0, 1)
+    # Only gains are transferred. A feature with a loss is close to the bulk in the small dimension; there
+    # orders above the first decide, and they are negligible in dimension d.
+    gain = np.maximum(drawn.overlap - law.overlap, 0.0)
+    overlap = np.clip(spectrum.overlap + reach * gain, 0, 1)
     changes = {name: 1 + reach * (ours[name] / theirs[name] - 1) for name in errors}
     changes["tail-only"] = np.ones(sizes.size)
     return (
