@@ -76,10 +76,10 @@ def lower_end_with_all_rows(
     # From its last two points n_1 < n_2 on, it therefore falls at most like the power law through both,
     # log e(n) >= log e(n_2) - g log(e(n_1) / e(n_2)) with g = log(n / n_2) / log(n_2 / n_1).
     reach = math.log(rows / last.rows) / math.log(last.rows / before.rows)
-    sums = [[one.sum(), *(one.sum() - one)] for one in (first, second)]
-    if min(map(min, sums)) <= 0:
+    above, below = (np.array([one.sum(), *(one.sum() - one)]) for one in (first, second))
+    if min(above.min(), below.min()) <= 0:
         return error.lower
-    fall, *without = reach * np.log(np.divide(*sums))
+    fall, *without = reach * np.log(above / below)
     # standard error by the jackknife over folds
     variance = (folds - 1) / folds * float(np.sum((without - np.mean(without)) ** 2))
     half = NormalDist().inv_cdf((1 + confidence) / 2) * math.sqrt(variance)

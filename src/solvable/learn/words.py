@@ -148,7 +148,7 @@ def test_sentences(found: Learned) -> list[str]:
         )
     elif low is not None and test["upper"] < low:
         sentences.append("That is less than on the held-out rows of the training table.")
-    else:
+    elif high != math.inf:
         sentences.append("That agrees with the error on held-out rows of the training table.")
     if test["copies"]:
         sentences.append(
