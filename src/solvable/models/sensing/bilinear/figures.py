@@ -95,7 +95,7 @@ PANELS = (
         "is found at all (weak recovery).",
         markers={"weak_recovery_per_parameter": "weak recovery"},
         overlay=("rank_ratio",),
-        along=Axis("sample_ratio", "samples over free parameters n/(r(d+L))", value=per_parameter),
+        along=Axis("sample_ratio", "sample ratio n/(r(d+L))", value=per_parameter),
         y_range=(-0.02, 1.02),
         when=passing,
     ),
