@@ -9,6 +9,7 @@ from solvable.frame.panels import Panel
 from solvable.frame.points import Point
 from solvable.frame.traces import Trace
 from solvable.models.sensing.bilinear.parameters import BilinearParameters
+from solvable.plots.figure import Marker
 
 THRESHOLDS = {"recovery_ratio": "recovery", "nuclear_norm_ratio": "nuclear norm"}
 """Thresholds for noiseless labels, drawn as vertical lines."""
@@ -31,6 +32,14 @@ def per_parameter(setting: BilinearParameters) -> float:
     """Samples over free parameters of the factors, n / (r (d + L))."""
     d, L = setting.shape
     return setting.samples / (setting.rank * (d + L))
+
+
+def weak_recovery_line(curves: Sequence[Curve]) -> list[Marker]:
+    """Return the threshold of weak recovery, which is equal for all ranks."""
+    known = next((p for curve in curves for p in curve.points if not p.refused), None)
+    if known is None:
+        return []
+    return [Marker(float(known.predicted("weak_recovery_per_parameter")), "weak recovery")]
 
 
 def bracket(points: Sequence[Point]) -> tuple[float, float]:
@@ -93,9 +102,9 @@ PANELS = (
         "Bayes-optimal error (lines), error of message passing (points) and of ridge regression "
         "(dashed) for each rank ratio. Vertical line: samples above which a matrix of vanishing rank "
         "is found at all (weak recovery).",
-        markers={"weak_recovery_per_parameter": "weak recovery"},
+        markers=weak_recovery_line,
         overlay=("rank_ratio",),
-        along=Axis("sample_ratio", "samples over free parameters n/(r(d+L))", value=per_parameter),
+        along=Axis("sample_ratio", "sample ratio n/(r(d+L))", value=per_parameter),
         y_range=(-0.02, 1.02),
         when=passing,
     ),
