@@ -22,6 +22,16 @@ def named(what: str) -> Callable[[BoltzmannParameters], Sequence[str]]:
     return names
 
 
+def ranked(what: str) -> Callable[[BoltzmannParameters], Sequence[str]]:
+    """Return trace names by the position of each spike, for figures in which spikes vary."""
+
+    def names(setting: BoltzmannParameters) -> Sequence[str]:
+        count = len(setting.strengths)
+        return [what] if count == 1 else [f"{what}, spike {k + 1}" for k in range(count)]
+
+    return names
+
+
 def fitted(curve: Curve) -> bool:
     """Return True for curves of machines trained to convergence."""
     return bool(curve.setting.steps == 0)
@@ -57,9 +67,9 @@ PANELS = (
         "Overlap against spike strength",
         "overlap with the spike",
         [
-            Trace("overlap", names=named("machine")),
-            Trace("pca_overlap", names=named("components"), colour=lambda s: len(s.strengths)),
-            Trace("bayes_overlap", names=named("Bayes"), measured=False, dashed=True),
+            Trace("overlap", names=ranked("machine")),
+            Trace("pca_overlap", names=ranked("components"), colour=lambda s: len(s.strengths)),
+            Trace("bayes_overlap", names=ranked("Bayes"), measured=False, dashed=True),
         ],
         "Cosine of each spike with the weights, and with the principal components of the same samples, "
         "at a fixed sample ratio; dashed: Bayes-optimal. Vertical line: threshold of components.",
