@@ -38,7 +38,7 @@ def points():
                 "rank_ratio": 0.7,
                 "estimator": "gradient-descent",
             },
-            4,
+            7,
         ),
     ]
     return [point_of(*each) for each in chosen]

@@ -118,7 +118,7 @@ CLAIMS = (
         "average-of-gradient-descent",
         "Below half of recovery_ratio, the average of gradient descent over 16 random starts has the "
         "error of an average of 16 draws from the posterior.",
-        "matrix_error", "arXiv:2506.01582; derivations/attention (18)", relative=True, within=0.15,
+        "matrix_error", "derivations/attention (18)", relative=True, within=0.15,
         expected="finite_size_matrix_error", where=far_from_recovery, power=0.3,
         because="15 %, because gradient descent draws from the posterior only approximately.",
         missing="no point has estimator=gradient-descent below half of recovery_ratio; run with "

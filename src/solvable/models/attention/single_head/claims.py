@@ -127,7 +127,7 @@ CLAIMS = (
     Slope(
         "scaling-exponent",
         "For a power-law target i^-gamma the error falls as n^(-1 + 1/(2 gamma)).",
-        "arXiv:2509.24914, scaling laws", metric="matrix_error", expected=_rate, along="sample_ratio",
+        "derivations/attention (19)", metric="matrix_error", expected=_rate, along="sample_ratio",
         where=_at_its_rate, within=0.15, power=0.4,
         because="The predicted slope at this dimension differs by up to 0.1 from the exponent.",
         missing=POWER_LAW,
@@ -136,7 +136,7 @@ CLAIMS = (
         "error-parts",
         "Overfitting, underfitting, approximation and mismatch add up to the error of the matrix.",
         metric="matrix_error", expected=_parts, relative=True, within=0.12, power=0.25,
-        where=_few_features, source="arXiv:2509.24914; derivations/attention (19)",
+        where=_few_features, source="derivations/attention (19)",
         because="The bulk also learns a part of the features just below the noise: up to 8 % of the "
         "error at b = 1.5 delta.",
         missing="no point of a power law has a threshold above 1.5 times the noise; run with --preset "
