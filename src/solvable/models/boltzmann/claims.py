@@ -108,7 +108,7 @@ CLAIMS = (
         "overlap-on-the-way",
         "The overlap after a number of steps of gradient ascent or of message passing equals the "
         "prediction of mean-field theory or of state evolution.",
-        "overlap", "derivations/boltzmann (14) to (16)", within=0.03, scatter=scatter,
+        "overlap", "derivations/boltzmann (14), (15), (16)", within=0.03, scatter=scatter,
         where=lambda cell: on_its_way(cell) and cell.expected > 0.2,
         entry="spike",
         because="Terms of order d^(-1/2), and the sampling error of 16,000 simulated mean-field paths.",
@@ -119,7 +119,7 @@ CLAIMS = (
         "norm-on-the-way",
         "The norm after a number of steps of gradient ascent or of message passing equals the "
         "prediction of mean-field theory or of state evolution.",
-        "norm", "derivations/boltzmann (14) to (16)", within=0.06, relative=True,
+        "norm", "derivations/boltzmann (14), (15), (16)", within=0.06, relative=True,
         where=lambda cell: on_its_way(cell) and cell.expected > 0.05,
         because="Terms of order d^(-1/2), and the sampling error of 16,000 simulated mean-field paths.",
         missing="no point has steps above 0 and a spike 1.5 times above its threshold; run with --preset "

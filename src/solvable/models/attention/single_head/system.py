@@ -11,8 +11,8 @@ from solvable.models.attention.single_head.parameters import AXIS, SingleHeadPar
 
 PRESETS = {
     "quick": Preset(
-        "Two tokens in 60 dimensions with and without noise, around the thresholds; under a minute.",
-        {"dimension": (60,), "noise": (0.4, 0.0), "sample_ratio": (0.15, 0.3, 0.6, 1.0)},
+        "Two tokens in 60 dimensions, below and above the interpolation threshold; under a minute.",
+        {"dimension": (60,), "sample_ratio": (0.15, 0.3, 0.6, 1.0)},
         replicates=6,
     ),
     "recovery": Preset(
