@@ -5,7 +5,6 @@ import pytest
 
 from solvable.arrays import random_stream
 from solvable.models.boltzmann.components import drawn_components
-from solvable.models.boltzmann.dynamics import ascent_path
 from solvable.models.boltzmann.evolution import (
     bayes_overlap,
     bulk_edge,
@@ -153,30 +152,6 @@ def test_bayes_bounds_everything():
         assert best > unit_state(spike, ratio).overlap
     assert bayes_overlap(0.4, 2.0) == 0
     assert bayes_overlap(900.0, 50.0) == pytest.approx(1)
-
-
-@pytest.mark.parametrize(("spike", "ratio", "decay"), [(2.5, 3.0, 0.3), (1.0, 6.0, 0.0)])
-def test_dynamics_are_those_of_gradient_ascent(spike, ratio, decay):
-    d, rows = 600, []
-    path = ascent_path(spike, ratio, 12, m=0.3, q=0.8, weight_decay=decay)
-    for seed in range(8):
-        X, directions, rng = drawn(d, spike, ratio, seed)
-        w, free = directions[:, 0], rng.standard_normal(d)
-        free -= w * (w @ free) / d
-        free *= np.sqrt((0.8 - 0.09) * d / (free @ free))
-        W = (0.3 * w + free)[:, None]
-        W = ascend(X, W, decay, rate=0.5, max_steps=12, tolerance=0.0).weights
-        rows.append([float(W[:, 0] @ w) / d, float(np.sum(W**2)) / d])
-    error = 3 * np.std(rows, axis=0, ddof=1) / np.sqrt(8)
-    expected = np.array([path[0][-1], path[1][-1]])
-    assert np.all(np.abs(np.mean(rows, axis=0) - expected) < error + 0.01 * expected)
-
-
-def test_dynamics_end_at_the_fixed_point():
-    state = unit_state(3.0, 4.0)
-    m, q = ascent_path(3.0, 4.0, 30, m=0.5, q=1.0, rate=1.0, paths=8_000)
-    assert m[-1] / np.sqrt(q[-1]) == pytest.approx(state.overlap, abs=0.003)
-    assert q[-1] == pytest.approx(state.q, rel=0.01)
 
 
 def test_the_replicon_is_the_rate_of_message_passing():

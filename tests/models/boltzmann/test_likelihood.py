@@ -5,6 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from solvable.models.boltzmann.evolution import UnitState
 from solvable.models.boltzmann.likelihood import (
     UNITS,
     coupling_energy,
@@ -16,6 +17,8 @@ from solvable.models.boltzmann.likelihood import (
     gradient,
     sample_scores,
 )
+from solvable.models.boltzmann.partition import partition_gap, predicted_gap
+from solvable.models.boltzmann.phase import Phase
 
 
 @pytest.mark.parametrize("units", UNITS)
@@ -73,6 +76,31 @@ def test_the_partition_function_of_binary_visible_units(hidden):
         gaps.append(abs(exact - coupling_energy(W.T @ W / d, "rademacher")))
     assert gaps[0] < 0.15
     assert 4 < gaps[0] / gaps[1] < 25
+
+
+@pytest.mark.parametrize("phase", ["one", "apart", "shared"])
+def test_the_first_order_of_the_partition_function(phase):
+    # the gap of weights m w* + Gaussian noise, times d, extrapolated to an infinite dimension
+    rng = np.random.default_rng(3)
+    unit = UnitState(2.0, 0.9, 1.4, 0.1, 1.0, 1.0, 1.0, 0.1)
+    other = UnitState(1.0, 0.5, 0.8, 0.1, 1.0, 1.0, 1.0, 0.1)
+    units = (unit, other) if phase == "apart" else (unit,)
+    expected = predicted_gap(Phase(units, (1, 0)[: len(units)], 1.0, shared=phase == "shared"), 1)
+    gaps = []
+    for d in (2_000, 4_000):
+        rows = []
+        for _ in range(20):
+            signs = rng.choice([-1.0, 1.0], (d, len(units)))
+            noise = rng.standard_normal((d, len(units)))
+            noise -= signs @ (signs.T @ noise) / d
+            noise /= np.sqrt(np.mean(noise**2, axis=0))
+            W = np.column_stack([
+                state.m * signs[:, k] + np.sqrt(state.q - state.m**2) * noise[:, k]
+                for k, state in enumerate(units)
+            ])  # fmt: skip
+            rows.append(d * partition_gap(W[:, [0, 0]] if phase == "shared" else W))
+        gaps.append(np.mean(rows))
+    assert 2 * gaps[1] - gaps[0] == pytest.approx(expected, rel=0.03)
 
 
 @pytest.mark.parametrize("units", UNITS)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from solvable.arrays import random_stream
-from solvable.models.boltzmann.dynamics import ascent_path
+from solvable.models.boltzmann.dynamics import Moments, ascent_path
 from solvable.models.boltzmann.evolution import bayes_overlap, component_overlap, unit_state
 from solvable.models.boltzmann.maximum import ascend, message_passing, principal_directions
 from solvable.models.boltzmann.measure import draw_directions, draw_samples, span_overlap
@@ -88,7 +88,8 @@ def test_message_passing_ends_where_the_gradient_vanishes(spike, ratio):
 @pytest.mark.parametrize(("spike", "m", "q"), [(1.5, 0.2, 1.0), (0.9, 0.3, 0.5)])
 def test_gradient_ascent_follows_dynamical_mean_field(spike, m, q):
     """Overlap and norm after 4 and 20 steps within 2.5 % (boltzmann 14, boltzmann 15)."""
-    overlaps, norms = ascent_path(spike, 2.0, 20, m=m, q=q)
+    path = ascent_path((spike,), 2.0, 20, Moments(np.array([[m]]), np.array([[q]])))
+    overlaps, norms = [step.M[0, 0] for step in path], [step.Q[0, 0] for step in path]
     rows = []
     for seed in range(6):
         X, directions, rng = drawn(2_000, spike, seed)

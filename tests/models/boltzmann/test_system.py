@@ -36,6 +36,9 @@ def points():
     ]
     chosen += [base | {"sample_ratio": 2.5, "weight_decay": 1.0}]
     chosen += [base | {"algorithm": "gradient", "steps": steps} for steps in (2, 8)]
+    chosen += [base | {"steps": 3, "spike": [3.0, 2.0], "hidden_units": 2}]
+    edge = {"dimension": 400, "sample_ratio": 1.0, "weight_decay": 3.0, "steps": 10}
+    chosen += [edge | {"spike": spike} for spike in (0.5, 2.2)]
     return [point_of(setting, 10) for setting in chosen]
 
 
@@ -52,8 +55,7 @@ def points():
         ({"weight_decay": -0.1}, "greater than or equal to 0"),
         ({"algorithm": "cd"}, "amp"),
         ({"sample_ratio": 0.01, "dimension": 100}, "at least 10 samples"),
-        ({"steps": 5}, "algorithm=gradient"),
-        ({"steps": 5, "algorithm": "gradient", "hidden_units": 2}, "hidden_units=1"),
+        ({"steps": 41}, "less than or equal to 40"),
         ({"samples": 10}, "Extra inputs"),
     ],
 )
@@ -172,7 +174,9 @@ def test_claims_find_their_points(claim, points):
         ("principal-components", "pca_overlap", 0.85),
         ("lead-over-principal-components", "overlap", 0.97),
         ("overlap-on-the-way", "overlap", 0.7),
-        ("norm-on-the-way", "norm", 1.2),
+        ("norm-on-the-way", "norm", 1.3),
+        ("weak-recovery", "overlap_matrix", 0.7),
+        ("partition-function", "partition_gap", 1.5),
     ],
 )
 def test_claims_fail_on_records_that_contradict_them(claim, metric, factor, points):

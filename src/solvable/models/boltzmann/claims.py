@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from solvable.frame.agreement import Agreement, Cell
+from solvable.frame.estimates import Contrast
 from solvable.frame.points import Point
 
 
@@ -14,8 +15,24 @@ def at_rest(cell: Cell) -> bool:
 
 
 def on_its_way(cell: Cell) -> bool:
-    """Return True if training stops after a fixed number of steps."""
-    return bool(cell.setting.steps > 0)
+    """Return True after a fixed number of steps, for a spike at least half above the threshold."""
+    setting = cell.setting
+    strength = setting.strength if cell.entry is None else setting.strengths[cell.entry]
+    return bool(setting.steps and strength > 1.5 * cell.predicted("threshold_spike"))
+
+
+def at_the_edge(point: Point) -> np.ndarray:
+    """Overlap of one unit with its spike, with a sign, after 8 or more steps of message passing.
+
+    The weight decay must be near the edge of the noise spectrum: the units stay small, and do not vanish.
+    """
+    setting = point.setting
+    edge = (1 + setting.sample_ratio**-0.5) ** 2 - 1
+    chosen = setting.steps >= 8 and setting.algorithm == "amp"
+    chosen &= setting.hidden_units == len(setting.strengths) == 1
+    if not (chosen and abs(setting.weight_decay / edge - 1) < 0.05):
+        return np.full(point.replicates, np.nan)
+    return np.asarray(point.values("overlap_matrix")[:, 0])
 
 
 def lead(point: Point) -> np.ndarray | None:
@@ -28,6 +45,11 @@ def lead(point: Point) -> np.ndarray | None:
 def predicted_lead(point: Point) -> np.ndarray:
     """Predicted overlap of the machine minus the predicted overlap of the principal components."""
     return np.asarray(point.predicted("overlap") - point.predicted("pca_overlap"))
+
+
+def predicted_overlap(point: Point) -> float:
+    """Predicted overlap of the first unit with the first spike, with a sign; NaN at rest."""
+    return float(point.predicted("overlap_matrix")[0]) if point.setting.steps else np.nan
 
 
 def scatter(cell: Cell) -> float:
@@ -84,17 +106,43 @@ CLAIMS = (
     ),
     Agreement(
         "overlap-on-the-way",
-        "The overlap after a number of steps of gradient ascent equals dynamical mean-field theory.",
-        "overlap", "derivations/boltzmann (14), (15)", within=0.03, scatter=scatter, where=on_its_way,
+        "The overlap after a number of steps of gradient ascent or of message passing equals the "
+        "prediction of mean-field theory or of state evolution.",
+        "overlap", "derivations/boltzmann (14), (15), (16)", within=0.03, scatter=scatter,
+        where=lambda cell: on_its_way(cell) and cell.expected > 0.2,
         entry="spike",
         because="Terms of order d^(-1/2), and the sampling error of 16,000 simulated mean-field paths.",
-        missing="no point has steps above 0; run with --preset dynamics",
+        missing="no point has steps above 0 and a spike 1.5 times above its threshold; run with --preset "
+        "dynamics",
     ),
     Agreement(
         "norm-on-the-way",
-        "The norm after a number of steps of gradient ascent equals dynamical mean-field theory.",
-        "norm", "derivations/boltzmann (14), (15)", within=0.04, relative=True, where=on_its_way,
+        "The norm after a number of steps of gradient ascent or of message passing equals the "
+        "prediction of mean-field theory or of state evolution.",
+        "norm", "derivations/boltzmann (14), (15), (16)", within=0.06, relative=True,
+        where=lambda cell: on_its_way(cell) and cell.expected > 0.05,
         because="Terms of order d^(-1/2), and the sampling error of 16,000 simulated mean-field paths.",
-        missing="no point has steps above 0; run with --preset dynamics",
+        missing="no point has steps above 0 and a spike 1.5 times above its threshold; run with --preset "
+        "dynamics",
+    ),
+    Contrast(
+        "weak-recovery",
+        "Message passing with small weights finds the spike above the threshold of principal components, "
+        "and loses its starting overlap below.",
+        "derivations/boltzmann (8), (16)", metric=at_the_edge, expected=predicted_overlap,
+        across="threshold_spike", along="strength", below=(0.0, 0.85), above=(1.15, np.inf), within=0.06,
+        because="The transition has a width of about d^(-1/3) in the spike.",
+        missing="needed: message passing with one unit, one spike, at least 8 steps and weight_decay "
+        "near (1 + (n/d)^(-1/2))² - 1, for spikes on both sides of the threshold; run with --preset "
+        "threshold",
+    ),
+    Agreement(
+        "partition-function",
+        "The limit of log Z minus its exact value for binary visible units is the predicted term of "
+        "order 1/d.",
+        "partition_gap", "derivations/boltzmann (1), (17)", within=0.1, relative=True, power=0.25,
+        where=lambda cell: cell.setting.dimension >= 200,
+        because="Terms of the next order in 1/d, and the deviation of the norm from its limit.",
+        missing="no point has a stable prediction; raise sample_ratio or spike",
     ),
 )

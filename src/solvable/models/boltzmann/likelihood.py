@@ -19,7 +19,7 @@ UNITS = ("rademacher", "gaussian")
 
 
 @lru_cache(maxsize=8)
-def _states(hidden_units: int) -> np.ndarray:
+def sign_states(hidden_units: int) -> np.ndarray:
     """All states (2^(k-1), k) of k signs, up to a global sign."""
     rest = list(product((1.0, -1.0), repeat=hidden_units - 1))
     return np.column_stack([np.ones(len(rest)), np.array(rest).reshape(len(rest), -1)])
@@ -51,7 +51,7 @@ def coupling_energy(Q: np.ndarray, units: Units) -> float:
         # eta_2 = -log det(I - Q) / 2
         eigenvalues = np.linalg.eigvalsh(Q)
         return float(-np.log1p(-eigenvalues).sum() / 2) if eigenvalues.max() < 1 else np.inf
-    energies = _energies(Q)
+    energies = sign_energies(Q)
     top = energies.max()
     return float(top + np.log(np.mean(np.exp(energies - top))))
 
@@ -60,14 +60,14 @@ def coupling_moment(Q: np.ndarray, units: Units) -> np.ndarray:
     """Moment H = <h h^T> under P(h) exp(h^T Q h / 2); for two signs, the entry H_12 is tanh Q_12."""
     if units == "gaussian":
         return np.linalg.inv(np.eye(len(Q)) - Q)
-    energies, states = _energies(Q), _states(len(Q))
+    energies, states = sign_energies(Q), sign_states(len(Q))
     weights = np.exp(energies - energies.max())
     return np.asarray((states.T * (weights / weights.sum())) @ states)
 
 
-def _energies(Q: np.ndarray) -> np.ndarray:
+def sign_energies(Q: np.ndarray) -> np.ndarray:
     """Energies h^T Q h / 2 of the sign states."""
-    states = _states(len(Q))
+    states = sign_states(len(Q))
     return np.asarray(np.sum((states @ Q) * states, axis=1) / 2)
 
 

@@ -11,9 +11,9 @@ from solvable.models.boltzmann.likelihood import (
     Units,
     coupling_moment,
     couplings_given,
-    field_variance,
     gradient,
 )
+from solvable.models.boltzmann.proximal import clipped, proximal, responses
 
 NOTHING = 1e-8
 """Weights count as 0 if their squared norm, over the start's squared norm or over 1, is below this."""
@@ -73,13 +73,13 @@ def message_passing(
     for step in range(1, max_steps + 1):
         # omega = X W / sqrt(d) - g V, z = omega + V g(z)   (boltzmann 4)
         omega = X @ W / np.sqrt(d) - g @ V
-        z = _prox(omega, V, omega if z is None else z)
+        z = proximal(omega, V, omega if z is None else z)
         g = np.tanh(z)
         # b = (1/d) sum g', Gamma = X^T g / sqrt(d) - W b, W = Gamma V   (boltzmann 4)
         b = responses(z, V, "rademacher").sum(axis=0) / d
         gamma = X.T @ g / np.sqrt(d) - W @ b
         couplings = couplings_given(gamma.T @ gamma / d, b, ratio, weight_decay, Q)
-        new_V = _clipped(couplings)
+        new_V = clipped(couplings)
         beyond = beyond + 1 if not np.array_equal(couplings, new_V) else 0
         new = gamma @ new_V
         change = float(np.linalg.norm(new - W) / max(float(np.linalg.norm(new)), 1e-300))
@@ -90,45 +90,6 @@ def message_passing(
             break
     W = np.zeros_like(W) if np.trace(Q) < NOTHING else W
     return _maximum(X, W, weight_decay, step, change < tolerance)
-
-
-def _prox(omega: np.ndarray, V: np.ndarray, z: np.ndarray) -> np.ndarray:
-    """Solve z = omega + V tanh z for every sample by Newton's method."""
-    k, identity = len(V), np.eye(len(V))
-    for _ in range(100):
-        g = np.tanh(z)
-        residual = z - omega - g @ V
-        e = 1 - g * g
-        if k == 1:
-            move = residual / (1 - V * e)
-        else:
-            slopes = identity - V * e[:, None, :]
-            move = np.linalg.solve(slopes, residual[:, :, None])[:, :, 0]
-        z = z - move
-        if np.abs(move).max() < 1e-12 * (1 + np.abs(z).max()):
-            break
-    return z
-
-
-def responses(z: np.ndarray, V: np.ndarray, units: Units) -> np.ndarray:
-    """Slopes dg/domega = (1 - e V)^-1 e of the samples (n, k, k), with e the curvature of eta_1."""
-    e, k = field_variance(z, units), len(V)
-    if k == 1:
-        return np.asarray((e / (1 - V * e))[:, :, None])
-    identity = np.eye(k)
-    return np.linalg.solve(identity - e[:, :, None] * V, e[:, :, None] * identity)
-
-
-def _clipped(V: np.ndarray) -> np.ndarray:
-    """Clip the eigenvalues of V to (0, 0.995), where the proximal map is unique."""
-    if not np.isfinite(V).all():
-        return np.eye(len(V)) * 0.5
-    values, vectors = np.linalg.eigh(V)
-    if values[0] > 0 and values[-1] < 0.995:
-        return V
-    # an eigenvalue that passed through infinity is negative and is set to the upper limit
-    values = np.where(values > 0, np.minimum(values, 0.995), 0.995)
-    return np.asarray((vectors * values) @ vectors.T)
 
 
 def ascend(

@@ -5,13 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from solvable.frame.points import Metrics, listed
+from solvable.models.boltzmann.dynamics import Moments, start_moments
 from solvable.models.boltzmann.maximum import (
     Maximum,
     ascend,
     message_passing,
     principal_directions,
 )
-from solvable.models.boltzmann.parameters import ASCENT_RATE, ASCENT_START, BoltzmannParameters
+from solvable.models.boltzmann.parameters import ASCENT_RATE, BoltzmannParameters
+from solvable.models.boltzmann.partition import partition_gap
 
 
 def draw_directions(parameters: BoltzmannParameters, rng: np.random.Generator) -> np.ndarray:
@@ -51,10 +53,12 @@ def measure(parameters: BoltzmannParameters, rng: np.random.Generator) -> Metric
     shared: Metrics = {"pca_overlap": listed(span_overlap(components, directions))}
     if parameters.steps:
         W = _some_steps(parameters, X, directions, rng)
-        norm = float(np.sum(W**2) / len(W))
+        sizes = np.linalg.norm(W, axis=0)[:, None] * np.sqrt(len(W))
         return shared | {
             "overlap": listed(span_overlap(W, directions)),
-            "norm": norm,
+            "overlap_matrix": listed((W.T @ directions / sizes).ravel()),
+            "norm": float(np.sum(W**2) / len(W)),
+            "partition_gap": None,
             "replicon": None,
             "converged": None,
         }
@@ -62,7 +66,11 @@ def measure(parameters: BoltzmannParameters, rng: np.random.Generator) -> Metric
     overlap = span_overlap(machine.weights, directions) * (1.0 if machine.stable else np.nan)
     return shared | {
         "overlap": listed(overlap),
+        "overlap_matrix": None,
         "norm": machine.norm if machine.stable else None,
+        "partition_gap": partition_gap(machine.weights)
+        if machine.stable and machine.norm
+        else None,
         "replicon": machine.replicon if np.isfinite(machine.replicon) else None,
         "converged": float(machine.stable),
     }
@@ -91,23 +99,24 @@ def _some_steps(
     directions: np.ndarray,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """Weights after a given number of steps from a start with a prescribed norm and overlap."""
-    m, q = ASCENT_START
-    basis = np.linalg.qr(directions)[0] * np.sqrt(len(directions))
-    truth = directions[:, int(np.argmax(parameters.strengths))]
-    free = rng.standard_normal(len(truth))
-    free -= basis @ (basis.T @ free) / len(truth)
-    free *= np.sqrt((q - m**2) * len(truth) / (free @ free))
-    start = (m * truth + free)[:, None]
-    machine = ascend(
-        X,
-        start,
-        parameters.weight_decay,
-        rate=ASCENT_RATE,
-        max_steps=parameters.steps,
-        tolerance=0.0,
+    """Weights after a given number of steps from a start with prescribed moments."""
+    decay = parameters.weight_decay
+    start = start_weights(
+        start_moments(parameters.strengths, parameters.hidden_units), directions, rng
     )
-    return machine.weights
+    steps = parameters.steps
+    if parameters.algorithm == "amp":
+        return message_passing(X, start, decay, max_steps=steps, tolerance=0.0).weights
+    return ascend(X, start, decay, rate=ASCENT_RATE, max_steps=steps, tolerance=0.0).weights
+
+
+def start_weights(start: Moments, directions: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Draw weights whose overlaps with the directions and whose products are exactly the given ones."""
+    (d, r), k = directions.shape, len(start.M)
+    basis = np.linalg.qr(np.column_stack([directions, rng.standard_normal((d, k))]))[0] * np.sqrt(d)
+    seen = np.linalg.solve(directions.T @ directions / d, start.M.T)
+    rest = start.Q - start.M @ seen
+    return np.asarray(directions @ seen + basis[:, r:] @ np.linalg.cholesky(rest).T)
 
 
 def span_overlap(W: np.ndarray, directions: np.ndarray) -> np.ndarray:

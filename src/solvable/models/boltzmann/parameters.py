@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, field_validator
 
 from solvable.frame.parameters import Parameters, Size, memory
 
 Algorithm = Literal["amp", "gradient"]
-
-ASCENT_START = (0.2, 1.0)
-"""Overlap m = w . w* / d and squared norm q = w . w / d at the start of runs with a number of steps."""
 
 ASCENT_RATE = 0.5
 """Learning rate of runs with a given number of steps, in units of 1 / (1 + l)."""
@@ -35,10 +32,11 @@ class BoltzmannParameters(Parameters):
     weight_decay: float = Field(0.0, ge=0, le=100)
     """Weight decay l, with penalty n l / (2 d) times the squared norm of W."""
     algorithm: Algorithm = "amp"
-    """Message passing from the principal components, or gradient ascent from a small random start."""
+    """Message passing from the principal components, or gradient ascent from a small random start. With
+    `steps` both start at the same weights."""
     steps: int = Field(0, ge=0, le=40)
-    """Number of gradient-ascent steps, from norm 1 and overlap 0.2 with the largest spike; 0 means until
-    convergence."""
+    """Number of steps of the algorithm, from units of norm 1 with overlap 0.3 with a spike each and 0.05
+    with the others; 0 means until convergence."""
 
     samples = Size("sample_ratio", "dimension", least=10)
     limits = (
@@ -63,21 +61,16 @@ class BoltzmannParameters(Parameters):
             )
         return tuple(numbers) if listed else numbers[0]
 
-    @model_validator(mode="after")
-    def _check(self) -> BoltzmannParameters:
-        if self.steps and (self.algorithm != "gradient" or self.hidden_units > 1):
-            raise ValueError(
-                f"steps is {self.steps} with algorithm={self.algorithm} and "
-                f"hidden_units={self.hidden_units}; allowed: 0, or algorithm=gradient with "
-                "hidden_units=1"
-            )
-        return self
-
     @property
     def strengths(self) -> tuple[float, ...]:
         """Spike variances divided by the noise variance."""
         spikes = self.spike if isinstance(self.spike, tuple) else (self.spike,)
         return tuple(spike / self.noise for spike in spikes)
+
+    @property
+    def strength(self) -> float:
+        """Largest spike variance divided by the noise variance."""
+        return max(self.strengths)
 
     @property
     def place(self) -> str:

@@ -8,9 +8,15 @@ import numpy as np
 
 from solvable.frame.points import NO_PREDICTION, Metrics, listed
 from solvable.models.boltzmann.at_dimension import component_overlaps, overlaps_of, too_near
-from solvable.models.boltzmann.dynamics import ascent_path
+from solvable.models.boltzmann.dynamics import (
+    Moments,
+    ascent_path,
+    message_path,
+    start_moments,
+)
 from solvable.models.boltzmann.evolution import bayes_overlap
-from solvable.models.boltzmann.parameters import ASCENT_RATE, ASCENT_START, BoltzmannParameters
+from solvable.models.boltzmann.parameters import ASCENT_RATE, Algorithm, BoltzmannParameters
+from solvable.models.boltzmann.partition import predicted_gap
 from solvable.models.boltzmann.phase import phase_of
 
 
@@ -23,6 +29,7 @@ def predict(parameters: BoltzmannParameters) -> Metrics:
         "pca_overlap": listed(drawn.mean(axis=0)),
         "bayes_overlap": [bayes_overlap(strength, ratio) for strength in strengths],
         "threshold_ratio": [strength**-2 for strength in strengths],
+        "threshold_spike": ratio**-0.5,
     }
     if parameters.steps:
         return metrics | _steps(parameters, ratio)
@@ -34,7 +41,9 @@ def predict(parameters: BoltzmannParameters) -> Metrics:
     norm, reason = None if reason else norm, reason or phase.reason
     fitted: Metrics = {
         "overlap": overlap,
+        "overlap_matrix": None,
         "norm": None if norm is None else float(norm),
+        "partition_gap": None if norm is None else predicted_gap(phase, parameters.dimension),
         "replicon": None if phase.replicon is None else float(phase.replicon),
         "converged": None if norm is None else 1.0,
     }
@@ -42,20 +51,38 @@ def predict(parameters: BoltzmannParameters) -> Metrics:
 
 
 def _steps(parameters: BoltzmannParameters, ratio: float) -> Metrics:
-    """Predict overlap and norm after a given number of steps (boltzmann 14, boltzmann 15)."""
-    strengths = parameters.strengths
-    largest = int(np.argmax(strengths))
-    m, q = _path(strengths[largest], ratio, parameters.weight_decay, parameters.steps)
-    overlap: list[float | None] = [None] * len(strengths)
-    overlap[largest] = float(m / np.sqrt(q))
-    return {"overlap": overlap, "norm": q, "replicon": None, "converged": None}
+    """Predict the moments after a given number of steps (boltzmann 14 to boltzmann 16)."""
+    moments = _path(
+        parameters.strengths, ratio, parameters.hidden_units, parameters.weight_decay,
+        parameters.algorithm, parameters.steps,
+    )  # fmt: skip
+    return {
+        "overlap": listed(moments.span_cosines),
+        "overlap_matrix": listed(moments.cosines.ravel()),
+        "norm": float(np.trace(moments.Q)),
+        "partition_gap": None,
+        "replicon": None,
+        "converged": None,
+    }
 
 
 @lru_cache(maxsize=1024)
-def _path(spike: float, ratio: float, weight_decay: float, steps: int) -> tuple[float, float]:
-    m, q = ASCENT_START
-    path = ascent_path(spike, ratio, steps, m=m, q=q, rate=ASCENT_RATE, weight_decay=weight_decay)
-    return float(path[0][-1]), float(path[1][-1])
+def _path(
+    strengths: tuple[float, ...],
+    ratio: float,
+    hidden_units: int,
+    weight_decay: float,
+    algorithm: Algorithm,
+    steps: int,
+) -> Moments:
+    start = start_moments(strengths, hidden_units)
+    if algorithm == "amp":
+        path = message_path(strengths, ratio, steps, start, weight_decay=weight_decay)
+    else:
+        path = ascent_path(
+            strengths, ratio, steps, start, rate=ASCENT_RATE, weight_decay=weight_decay
+        )
+    return path[-1]
 
 
 def chance(parameters: BoltzmannParameters, prediction: Metrics) -> Metrics:
@@ -63,4 +90,11 @@ def chance(parameters: BoltzmannParameters, prediction: Metrics) -> Metrics:
     count = min(parameters.hidden_units, len(parameters.strengths))
     random = float(np.sqrt(count / parameters.dimension))
     overlap: list[float | None] = [random] * len(parameters.strengths)
-    return {"overlap": overlap, "pca_overlap": overlap, "norm": ASCENT_START[1]}
+    return {
+        "overlap": overlap,
+        "pca_overlap": overlap,
+        "overlap_matrix": [0.0] * (parameters.hidden_units * len(parameters.strengths)),
+        "norm": 1.0,
+        # Gaussian weights of norm 1 have the fourth moment 3   (boltzmann 17)
+        "partition_gap": 1 / (4 * parameters.dimension),
+    }

@@ -21,6 +21,7 @@ PRESETS = {
             "spike": (2.0,),
             "weight_decay": (0.0, 2.0),
             "algorithm": ("amp", "gradient"),
+            "steps": (0, 4),
             "sample_ratio": (0.2, 0.7, 1.2, 2.0, 3.0, 5.0, 8.0),
         },
         replicates=8,
@@ -47,12 +48,55 @@ PRESETS = {
         },
         replicates=6,
     ),
+    "iterations": Preset(
+        "Two units and two spikes, 1 to 12 steps of message passing and gradient ascent; half a minute.",
+        {
+            "dimension": (1_000,),
+            "spike": ((3.0, 2.0),),
+            "hidden_units": (2,),
+            "algorithm": ("amp", "gradient"),
+            "steps": (1, 2, 3, 4, 6, 8, 12),
+            "sample_ratio": (3.0,),
+        },
+        replicates=8,
+    ),
+    "spikes": Preset(
+        "Two units and two spikes of ratio 2, both algorithms, 600 dimensions; one minute.",
+        {
+            "dimension": (600,),
+            "spike": ((1.0, 0.5), (1.6, 0.8), (2.2, 1.1), (3.2, 1.6), (4.0, 2.0), (5.6, 2.8)),
+            "hidden_units": (2,),
+            "algorithm": ("amp", "gradient"),
+            "sample_ratio": (2.0,),
+        },
+        replicates=4,
+    ),
+    "threshold": Preset(
+        "Message passing with small weights, below and above the threshold of components; half a minute.",
+        {
+            "dimension": (1_000,),
+            "spike": (0.4, 0.6, 0.8, 1.25, 1.7, 2.4),
+            "weight_decay": (3.0,),
+            "steps": (12,),
+            "sample_ratio": (1.0,),
+        },
+        replicates=16,
+    ),
+    "dimensions": Preset(
+        "Partition function of binary visible units in 100 to 1,600 dimensions; half a minute.",
+        {
+            "dimension": (100, 200, 400, 800, 1_600),
+            "spike": (2.5,),
+            "sample_ratio": (3.0,),
+        },
+        replicates=12,
+    ),
 }
 
 system = System(
     name="boltzmann-machine",
     title="Boltzmann machines on spiked data: overlap and stability of maximum likelihood",
-    version="1",
+    version="2",
     parameters=BoltzmannParameters,
     measure="measure:measure",
     predict="predict:predict",

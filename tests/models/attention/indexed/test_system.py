@@ -29,6 +29,17 @@ def points():
         ({"dimension": 60, "sample_ratio": 0.35}, 2),
         ({"dimension": 60, "sample_ratio": 0.3, "activation": "hardmax"}, 8),
         (small | {"sample_ratio": 0.3}, 8),
+        ({"dimension": 60, "sample_ratio": 0.052, "tokens": 3}, 8),
+        ({"dimension": 60, "sample_ratio": 0.13, "tokens": 3}, 2),
+        (
+            {
+                "dimension": 40,
+                "sample_ratio": 0.07,
+                "rank_ratio": 0.7,
+                "estimator": "gradient-descent",
+            },
+            7,
+        ),
     ]
     return [point_of(*each) for each in chosen]
 
@@ -154,6 +165,9 @@ def test_claims_find_their_points(claim, points):
         ("error-of-weights", "matrix_error", 1.4),
         ("error-of-attention", "test_error", 0.7),
         ("recovery-without-noise", "matrix_error", 0.5),
+        ("collapse", "matrix_error", 0.5),
+        ("average-of-gradient-descent", "matrix_error", 1.5),
+        ("start-of-gradient-descent", "start_error", 0.6),
     ],
 )
 def test_claims_fail_on_records_that_contradict_them(claim, metric, factor, points):
@@ -161,7 +175,7 @@ def test_claims_fail_on_records_that_contradict_them(claim, metric, factor, poin
     moved = [
         Point(
             point.parameters,
-            [record | {metric: factor * record[metric]} for record in point.metrics],
+            [record | {metric: factor * (record[metric] or 0.0)} for record in point.metrics],
             point.prediction,
         )
         for point in points
@@ -176,7 +190,7 @@ def test_no_claim_holds_of_the_prior_mean(points):
 def test_figures(points):
     figures = studies.figures_of(system, points, 6, gaps=True)
     names = [one.name for one in figures]
-    assert {name.split("-")[0] for name in names} == {"error", "attention"}
+    assert {name.split("-")[0] for name in names} == {"error", "attention", "collapse", "descent"}
 
 
 def test_a_measurement_beyond_memory_is_refused_and_theory_is_not():

@@ -7,10 +7,10 @@ from solvable.errors import InvalidParameter
 from solvable.models.quadratic.network.errors import (
     decompose_error,
     optimal_regularisation,
-    outlier_error,
 )
 from solvable.models.quadratic.network.theory import solve_quadratic
 from solvable.spectra.denoiser import feature_errors
+from solvable.spectra.error_parts import outlier_error
 from solvable.spectra.functionals import tail_rule
 from solvable.spectra.measures import power_law
 from solvable.spectra.product_measure import marchenko_pastur

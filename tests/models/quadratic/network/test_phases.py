@@ -7,7 +7,6 @@ from solvable.errors import InvalidParameter, NotConverged
 from solvable.models.quadratic.network.bulk import (
     interpolation_peak_risk,
     noise_only,
-    semicircle_tail,
 )
 from solvable.models.quadratic.network.errors import optimal_regularisation
 from solvable.models.quadratic.network.phase_laws import (
@@ -22,6 +21,7 @@ from solvable.models.quadratic.network.theory import solve_quadratic
 from solvable.spectra.free_convolution import SpectralLaw
 from solvable.spectra.functionals import truncated_moments
 from solvable.spectra.measures import power_law
+from solvable.spectra.semicircle_tail import semicircle_tail
 
 NOISE = 0.5
 

@@ -2,16 +2,62 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import inf
 
+import numpy as np
+
 from solvable.frame.agreement import Agreement, Cell
-from solvable.frame.estimates import Contrast
+from solvable.frame.estimates import Contrast, Estimate
+from solvable.frame.points import Point
 from solvable.models.attention.indexed.theory import peakedness
 
 
+def descends(cell: Cell) -> bool:
+    """Return True for gradient descent."""
+    return bool(cell.setting.estimator == "gradient-descent")
+
+
+def far_from_recovery(cell: Cell) -> bool:
+    """Return True for gradient descent below half the sample ratio of exact recovery."""
+    return descends(cell) and cell.setting.sample_ratio < cell.predicted("recovery_ratio") / 2
+
+
+def passes(point: Point) -> bool:
+    """Return True for message passing."""
+    return bool(point.setting.estimator == "message-passing")
+
+
+def collapsed(points: Sequence[Point]) -> tuple[float, float] | None:
+    """Mean difference of errors between numbers of tokens at equal n/d², minus that at equal k n/d²."""
+    rows = np.array(
+        [
+            (p.mean("matrix_error"), p.predicted("finite_size_matrix_error"), p.setting.tokens,
+             p.setting.sample_ratio, p.setting.shown_ratio)
+            for p in points
+            if p.prediction.get("finite_size_matrix_error") is not None
+        ]
+    )  # fmt: skip
+    if not len(rows):
+        return None
+    fewer = rows[:, None, 2] < rows[None, :, 2]
+    difference = rows[:, None, :2] - rows[None, :, :2]
+    at_equal = [
+        fewer & (np.abs(np.log(rows[:, None, k] / rows[None, :, k])) < 0.02) for k in (3, 4)
+    ]
+    if not all(pairs.any() for pairs in at_equal):
+        return None
+    ratio, shown = (difference[pairs].mean(axis=0) for pairs in at_equal)
+    return float(ratio[0] - shown[0]), float(ratio[1] - shown[1])
+
+
 def judged(cell: Cell) -> bool:
-    """Return True if d is at least 30 and the predicted matrix error exceeds 0.005."""
-    return cell.setting.dimension >= 30 and cell.predicted("finite_size_matrix_error") > 0.005
+    """Return True for message passing with d at least 30 and a predicted matrix error above 0.005."""
+    return (
+        not descends(cell)
+        and cell.setting.dimension >= 30
+        and cell.predicted("finite_size_matrix_error") > 0.005
+    )
 
 
 def allowed(cell: Cell) -> float:
@@ -51,10 +97,40 @@ CLAIMS = (
         "recovery-without-noise",
         "Without noise the weights are recovered exactly above recovery_ratio, but not below.",
         "derivations/attention (1), (5)", metric="matrix_error", expected="finite_size_matrix_error",
-        across="recovery_ratio", along="sample_ratio", below=(0.5, 0.9), above=(1.0, inf),
+        where=passes, across="recovery_ratio", along="sample_ratio", below=(0.5, 0.9), above=(1.0, inf),
         within=0.06, relative=True, power=0.2,
         because="6 % for terms of order 1/d, which the prediction leaves out.",
         missing="needed: points with noise 0 at 0.5 to 0.9 times recovery_ratio, and points above "
         "recovery_ratio; set noise=0 and widen sample_ratio",
+    ),
+    Estimate(
+        "collapse",
+        "The errors of different numbers of tokens differ at equal n/d², and agree at equal k n/d² up to "
+        "the first order in 1/d.",
+        "derivations/attention (1), (5)", estimate=collapsed, apart=("tokens", "sample_ratio"), fewest=3,
+        where=lambda point: passes(point) and point.setting.activation == "softmax", within=0.03,
+        power=0.25,
+        because="Terms of second order in 1/d of the four errors.",
+        missing="needed: two numbers of tokens with points at equal n/d² and at equal k n/d²; run with "
+        "--preset tokens",
+    ),
+    Agreement(
+        "average-of-gradient-descent",
+        "Below half of recovery_ratio, the average of gradient descent over 16 random starts has the "
+        "error of an average of 16 draws from the posterior.",
+        "matrix_error", "derivations/attention (18)", relative=True, within=0.15,
+        expected="finite_size_matrix_error", where=far_from_recovery, power=0.3,
+        because="15 %, because gradient descent draws from the posterior only approximately.",
+        missing="no point has estimator=gradient-descent below half of recovery_ratio; run with "
+        "--preset descent",
+    ),
+    Agreement(
+        "start-of-gradient-descent",
+        "Below half of recovery_ratio, one start of gradient descent has twice the Bayes-optimal error.",
+        "start_error", "derivations/attention (18)", relative=True, within=0.15, power=0.3,
+        where=far_from_recovery,
+        because="15 %, because gradient descent draws from the posterior only approximately.",
+        missing="no point has estimator=gradient-descent below half of recovery_ratio; run with "
+        "--preset descent",
     ),
 )  # fmt: skip

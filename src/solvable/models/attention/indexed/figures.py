@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from solvable.frame.curves import Axis
 from solvable.frame.panels import Panel
 from solvable.frame.traces import Trace
 
@@ -23,11 +24,36 @@ PANELS = (
         y_range=(0, 1.1),
     ),
     Panel(
+        "collapse",
+        "Error for each number of tokens against the number of indices shown",
+        "matrix error E (per dimension)",
+        [Trace("matrix_error", "", theory="finite_size_matrix_error")],
+        "Errors against k n/d², where a sample of T tokens shows k = T (T + 1) / 2 - 1 indices (one "
+        "more for linear labels). In the limit all numbers of tokens have one curve.",
+        along=Axis("sample_ratio", "indices shown, k n/d²", value=lambda s: s.shown_ratio),
+        overlay=("tokens",),
+        when=lambda curve: curve.setting.activation != "hardmax",
+        y_range=(0, 1.1),
+    ),
+    Panel(
+        "descent",
+        "Gradient descent from random starts",
+        "matrix error E (per dimension)",
+        [
+            Trace("matrix_error", "average of 16 starts", theory="finite_size_matrix_error"),
+            Trace("start_error", "one start"),
+        ],
+        "Errors of gradient descent (points), and of as many draws from the posterior (lines).",
+        when=lambda curve: curve.setting.estimator == "gradient-descent",
+        markers={"recovery_ratio": "recovery"},
+    ),
+    Panel(
         "attention",
         "Test error of the attention matrix",
         "squared error of the attention matrix",
         [Trace("test_error", "", theory="finite_size_test_error")],
         "Squared error of the posterior mean of the attention matrix, on noiseless test samples.",
         overlay=("tokens",),
+        when=lambda curve: curve.setting.estimator == "message-passing",
     ),
 )

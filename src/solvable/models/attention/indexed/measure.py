@@ -10,7 +10,8 @@ from solvable.message_passing.attention_channels import HardmaxAttention, Softma
 from solvable.message_passing.loop import MessagePassingResult, Start, settle
 from solvable.message_passing.outputs import Messages
 from solvable.message_passing.signal_laws import signal_denoiser
-from solvable.models.attention.indexed.parameters import IndexedParameters
+from solvable.models.attention.indexed.descent import descended
+from solvable.models.attention.indexed.parameters import STARTS, IndexedParameters
 from solvable.operators.sensors import TokenSensors
 
 TEST_SAMPLES = 2_000
@@ -35,13 +36,35 @@ def measure(parameters: IndexedParameters, rng: np.random.Generator) -> Metrics:
     d, T = parameters.dimension, parameters.tokens
     sensors = TokenSensors(rng.standard_normal((parameters.samples * T, d)), T)
     labels = parameters.channel.sample(sensors.forward(S), rng)
+    if parameters.estimator == "gradient-descent":
+        return _descended(parameters, S, sensors, labels, rng)
     result = settled(parameters, sensors, parameters.channel.messages(labels))
     if result is None:
-        return {"matrix_error": None, "test_error": None, "converged": 0.0}
+        return {"matrix_error": None, "start_error": None, "test_error": None, "converged": 0.0}
     error = float(np.sum((result.estimate - S) ** 2)) / d
     return {
         "matrix_error": error,
+        "start_error": None,
         "test_error": test_error(parameters, S, result, rng),
+        "converged": 1.0,
+    }
+
+
+def _descended(
+    parameters: IndexedParameters,
+    S: np.ndarray,
+    sensors: TokenSensors,
+    labels: np.ndarray,
+    rng: np.random.Generator,
+) -> Metrics:
+    """Errors of gradient descent: of the average over all starts, and the mean of single starts."""
+    d, T = parameters.dimension, parameters.tokens
+    tokens = np.asarray(sensors.source).reshape(-1, T, d)
+    found = descended(tokens, labels.reshape(-1, T, T), parameters.rank, STARTS, rng)
+    return {
+        "matrix_error": float(np.sum((found.mean(axis=0) - S) ** 2)) / d,
+        "start_error": float(np.sum((found - S) ** 2)) / (STARTS * d),
+        "test_error": None,
         "converged": 1.0,
     }
 

@@ -20,6 +20,9 @@ from solvable.spectra.product_measure import marchenko_pastur
 
 Activation = Literal["linear", "softmax", "hardmax"]
 
+STARTS = 16
+"""Number of random starts of gradient descent."""
+
 
 class IndexedParameters(Parameters):
     """Parameters of an attention-indexed model."""
@@ -36,6 +39,8 @@ class IndexedParameters(Parameters):
     """Rank ratio r/d, for a factor W with r columns in S = W W^T / sqrt(r d)."""
     activation: Activation = "softmax"
     """Activation applied to the logits: linear, or the softmax or hardmax of each row."""
+    estimator: Literal["message-passing", "gradient-descent"] = "message-passing"
+    """Bayes-optimal message passing, or gradient descent over W averaged over 16 random starts."""
 
     samples = Size("sample_ratio", "dimension", "dimension", least=4)
     rank = Size("rank_ratio", "dimension", least=1)
@@ -60,7 +65,22 @@ class IndexedParameters(Parameters):
                 f"tokens is {self.tokens} with activation hardmax; allowed: 2 or {max(TABLES)}, because "
                 "labels of more tokens have too many outcomes. Set tokens, or activation=softmax"
             )
+        if self.estimator == "gradient-descent" and (self.noise or self.activation != "softmax"):
+            raise ValueError(
+                f"estimator is gradient-descent with activation {self.activation} and noise "
+                f"{self.noise:g}; allowed: activation=softmax with noise=0"
+            )
         return self
+
+    @property
+    def shown(self) -> int:
+        """Number k of indices that a sample shows."""
+        return len(self.channel.variances) - (self.activation == "softmax")
+
+    @property
+    def shown_ratio(self) -> float:
+        """Number of indices that all samples show, over the squared dimension: k n/d²."""
+        return self.shown * self.samples / self.dimension**2
 
     @cached_property
     def signal(self) -> SymmetricSignal:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from solvable.frame.points import NO_PREDICTION, Metrics
 from solvable.message_passing.finite_size import LARGEST, error_at_dimension, token_shape
 from solvable.message_passing.signal_evolution import signal_evolution
-from solvable.models.attention.indexed.parameters import IndexedParameters
+from solvable.models.attention.indexed.parameters import STARTS, IndexedParameters
 from solvable.models.attention.indexed.theory import bayes_test_error, peakedness, recovery_ratio
 
 
@@ -45,7 +45,20 @@ def predict(parameters: IndexedParameters) -> Metrics:
             f"and dimension {d}; allowed for a prediction of test_error: up to {PEAKED:g}. Raise "
             "dimension or rank_ratio."
         )
+    if parameters.estimator == "gradient-descent":
+        # starts are compared with independent draws from the posterior: an average over K has the error
+        # (1 + 1/K) E, and one draw 2 E   (attention 18)
+        metrics: Metrics = {
+            "matrix_error": (1 + 1 / STARTS) * float(limit.error),
+            "finite_size_matrix_error": None if error is None else (1 + 1 / STARTS) * error,
+            "start_error": None if error is None else 2 * error,
+            "test_error": None,
+            "finite_size_test_error": None,
+            "recovery_ratio": threshold,
+        }
+        return metrics | ({NO_PREDICTION: reason} if reason else {})
     return {
+        "start_error": None,
         "matrix_error": float(limit.error),
         "test_error": bayes_test_error(parameters, float(limit.error), float(limit.noise)),
         "finite_size_matrix_error": error,
@@ -67,8 +80,15 @@ MARGIN = 6.0
 
 
 def chance(parameters: IndexedParameters, prediction: Metrics) -> Metrics:
-    """Metrics of the estimate that ignores the data, the prior mean."""
+    """Metrics of estimates that ignore the data: the prior mean, or draws from the prior."""
     variance = parameters.signal.variance
+    if parameters.estimator == "gradient-descent":
+        average = (1 + 1 / STARTS) * variance
+        return {
+            "matrix_error": average,
+            "finite_size_matrix_error": average,
+            "start_error": 2 * variance,
+        }
     test = bayes_test_error(parameters, variance, 1e6)
     return {
         "matrix_error": variance,

@@ -31,6 +31,24 @@ PRESETS = {
         },
         replicates=6,
     ),
+    "tokens": Preset(
+        "Softmax of two and three tokens at equal numbers of indices shown, 80 dimensions; 30 s.",
+        {
+            "dimension": (80,),
+            "tokens": (2, 3),
+            "sample_ratio": (0.04, 0.1),
+        },
+        replicates=12,
+    ),
+    "descent": Preset(
+        "Gradient descent from 16 random starts and their average, 48 dimensions; a minute.",
+        {
+            "dimension": (48,),
+            "estimator": ("gradient-descent",),
+            "sample_ratio": (0.06, 0.08, 0.12),
+        },
+        replicates=8,
+    ),
     "dimensions": Preset(
         "One setting in 40 to 100 dimensions: the error approaches its limit as 1/d.",
         {
@@ -47,7 +65,7 @@ PRESETS = {
 system = System(
     name="attention-indexed",
     title="Estimation of attention weights from attention matrices",
-    version="1",
+    version="2",
     parameters=IndexedParameters,
     measure="measure:measure",
     predict="predict:predict",
@@ -58,7 +76,7 @@ system = System(
         "sample ratio n/d²",
         point_name="n/d² = {sample_ratio:.4g}, d = {dimension}, {activation}, {tokens} tokens, "
         "noise {noise:g}, rank {rank_ratio:g} d",
-        words={"activation": "{}", "tokens": "T = {}", "noise": "noise {:g}"},
+        words={"activation": "{}", "estimator": "{}", "tokens": "T = {}", "noise": "noise {:g}"},
         margin=1.1,
         resolution=40,
     ),

@@ -18,8 +18,7 @@ def recovery_ratio(parameters: IndexedParameters) -> float | None:
     rho = min(parameters.rank / parameters.dimension, 1.0)
     # free parameters over the number k of indices that a sample shows: (rho - rho² / 2) / k  (attention
     # 5)
-    numbers = len(parameters.channel.variances) - (parameters.activation == "softmax")
-    return (rho - rho**2 / 2) / numbers
+    return (rho - rho**2 / 2) / parameters.shown
 
 
 def bayes_test_error(parameters: IndexedParameters, error: float, noise: float) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from solvable.frame.agreement import Agreement, Cell
+from solvable.frame.estimates import Slope
 from solvable.frame.points import Point
 
 SOURCE = "derivations/attention (9), (11), (12), (17)"
@@ -15,6 +16,12 @@ ORDERS = (
 SAMPLES = (
     "needed: a stable point whose width exceeds the learned rank and whose first order in 1/d is below a "
     "quarter of the limit; raise dimension, sample_ratio or regularisation"
+)
+
+
+POWER_LAW = (
+    "needed: target=power-law with noise, at three sample sizes a factor of 2 apart; run with --preset "
+    "power-law"
 )
 
 
@@ -48,7 +55,8 @@ def _spectral_distance(point: Point) -> np.ndarray:
 def _over_recovery(cell: Cell) -> float:
     """Sample ratio over recovery_ratio; NaN with noise, full rank or regularisation above 1e-3."""
     setting = cell.setting
-    if setting.noise > 0 or setting.regularisation > 1e-3 or setting.rank >= setting.dimension:
+    full = setting.rank >= setting.dimension or setting.target != "wishart"
+    if setting.noise > 0 or setting.regularisation > 1e-3 or full:
         return np.nan
     return float(setting.ratio / cell.predicted("recovery_ratio"))
 
@@ -56,6 +64,42 @@ def _over_recovery(cell: Cell) -> float:
 def _unexplained(point: Point) -> np.ndarray:
     """Matrix error over 1 + r/d, the error of the estimate 0."""
     return point.values("matrix_error") / (1 + point.setting.rank / point.setting.dimension)
+
+
+def _power_law(point: Point) -> bool:
+    """Return True for a power law with noise, where the first order in 1/d of the error is small."""
+    setting, error = point.setting, point.prediction.get("finite_size_matrix_error")
+    if setting.target != "power-law" or setting.noise == 0 or error is None:
+        return False
+    limit = float(point.predicted("matrix_error"))
+    return bool(abs(point.predicted("finite_size_matrix_error") - limit) <= 0.25 * limit)
+
+
+def _at_its_rate(point: Point) -> bool:
+    """Return True between features below the noise and a bulk that is learned."""
+    # a cut at 0.6 delta leaves a quarter of the bulk; at 1.5 delta the penalty starts to dominate
+    return _power_law(point) and bool(0.6 <= point.predicted("cut_over_noise") <= 1.5)
+
+
+def _rate(point: Point) -> float:
+    """Power of n/d² in the excess error, n^(-1 + 1 / (2 gamma))."""
+    return float(point.setting.ratio ** (-1 + 1 / (2 * point.setting.exponent)))
+
+
+def _parts(point: Point) -> float:
+    """Sum of the parts of the matrix error, with the first order in 1/d of this error."""
+    if not _power_law(point):
+        return np.nan
+    names = ("overfitting_error", "underfitting_error", "approximation_error", "mismatch_error")
+    order = point.predicted("finite_size_matrix_error") / point.predicted("matrix_error")
+    return float(order) * sum(float(point.predicted(name)) for name in names)
+
+
+def _few_features(cell: Cell) -> bool:
+    """Return True if the threshold cuts most of the bulk and a few directions are learned."""
+    if cell.point.prediction.get("cut_over_noise") is None:
+        return False
+    return cell.predicted("cut_over_noise") >= 1.5 and cell.predicted("rank_fraction") <= 0.3
 
 
 def _agreement(name: str, metric: str, statement: str) -> Agreement:
@@ -67,6 +111,31 @@ def _agreement(name: str, metric: str, statement: str) -> Agreement:
 
 
 CLAIMS = (
+    Slope(
+        "scaling-law",
+        "For a power-law target the error falls with the number of samples with the predicted slope.",
+        SOURCE, metric="matrix_error", expected="finite_size_matrix_error", along="sample_ratio",
+        where=_power_law, within=0.08, power=0.25, because="The second order in 1/d.",
+        missing=POWER_LAW,
+    ),
+    Slope(
+        "scaling-exponent",
+        "For a power-law target i^-gamma the error falls as n^(-1 + 1/(2 gamma)).",
+        "derivations/attention (19)", metric="matrix_error", expected=_rate, along="sample_ratio",
+        where=_at_its_rate, within=0.15, power=0.4,
+        because="The predicted slope at this dimension differs by up to 0.1 from the exponent.",
+        missing=POWER_LAW,
+    ),
+    Agreement(
+        "error-parts",
+        "Overfitting, underfitting, approximation and mismatch add up to the error of the matrix.",
+        metric="matrix_error", expected=_parts, relative=True, within=0.12, power=0.25,
+        where=_few_features, source="derivations/attention (19)",
+        because="The bulk also learns a part of the features just below the noise: up to 8 % of the "
+        "error at b = 1.5 delta.",
+        missing="no point of a power law has a threshold above 1.5 times the noise; run with --preset "
+        "decomposition",
+    ),
     _agreement(
         "test-error", "test_error",
         "The test error equals the prediction at this dimension.",

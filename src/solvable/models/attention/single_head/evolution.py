@@ -77,11 +77,17 @@ class Evolution:
     sample_ratio: float
     noise: float
     regularisation: float
+    teacher: Output | None = None
+    """Output of the target; default the output of the learner."""
     energy: float = field(init=False)
     _messages: dict[int, np.ndarray] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self.energy = float(self.target.node_weights @ self.target.nodes**2)
+
+    def labels(self, indices: np.ndarray) -> np.ndarray:
+        """Labels (n, o) of the target for noisy indices (n, k)."""
+        return (self.teacher or self.output).values(indices)
 
     def learn(self, conjugates: np.ndarray) -> Learned:
         """Compute the learned matrix from the logarithms of the conjugates (norm, overlap, response)."""
@@ -119,7 +125,7 @@ class Evolution:
         """Compute the conjugates of a learned matrix by averages over samples (attention 11)."""
         output, variance = self.output, learned.response
         seen, omega = self.indices(learned, count, self.noise)
-        labels = output.values(seen)
+        labels = self.labels(seen)
         # start from the messages of the previous call
         last = self._messages.get(count)
         start = omega if last is None else omega + variance * last
@@ -130,7 +136,7 @@ class Evolution:
         # s = omega + Sigma g(s): ds/domega = P = (1 + Sigma H)^-1, dg/domega = -H P
         step = inverses(np.eye(output.size) + variance * curvature)
         change = curvature @ step
-        cross = output.jacobian(s).transpose(0, 2, 1) @ output.jacobian(seen)
+        cross = output.jacobian(s).transpose(0, 2, 1) @ (self.teacher or output).jacobian(seen)
         twice = 2 * self.sample_ratio
         # q^ = 2 alpha E|g|², m^ = 2 alpha E tr dg/ds*, Sigma^ = -2 alpha E tr dg/domega   (attention 11)
         return Seen(
@@ -178,7 +184,7 @@ class Evolution:
     def split(self, learned: Learned, count: int = 4_096) -> float:
         """Fraction of samples whose proximal problem has two local minima."""
         seen, omega = self.indices(learned, count, self.noise)
-        labels = self.output.values(seen)
+        labels = self.labels(seen)
         ends = [
             proximal(self.output, labels, omega, learned.response, place)
             for place in (omega, seen, np.zeros_like(seen))

@@ -83,6 +83,20 @@ def law(point: Point, values: Sequence[np.ndarray]) -> Law:
     )
 
 
+PARTS = Panel(
+    "error-parts", "Parts of the error", "matrix error (|S − S*|²/d)",
+    [
+        Trace("matrix_error", "error"),
+        Trace("overfitting_error", "overfitting", measured=False, dashed=True),
+        Trace("underfitting_error", "underfitting", measured=False, dashed=True),
+        Trace("approximation_error", "approximation", measured=False, dashed=True),
+    ],
+    "Predicted error of a power-law target (line), measurements (points), and three of its parts: noise "
+    "learned by the bulk, features below the noise, and shrunk features above it.",
+    when=lambda curve: curve.setting.target == "power-law", y_scale="log",
+)  # fmt: skip
+
+
 SPECTRUM = Spectrum(
     "spectrum", "Learned spectrum at n/d² = {:.3g}", "eigenvalue of S", eigenvalues, law, shown_spectra,
     "Positive eigenvalues of the learned matrix (histogram) and their predicted density (line).",
@@ -95,5 +109,6 @@ PANELS = (
     TEST,
     TRAIN,
     RANK,
+    PARTS,
     SPECTRUM,
 )

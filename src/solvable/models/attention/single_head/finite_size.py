@@ -38,6 +38,7 @@ from solvable.models.attention.single_head.outputs import (
 from solvable.models.attention.single_head.theory import SingleHeadState, fresh_error
 from solvable.spectra.excess_mass import excess_moment
 from solvable.spectra.functionals import tail_rule
+from solvable.spectra.measures import power_law
 
 STEP = 0.02
 """Step of the central differences in the logarithms of (q^, m^, Sigma^, lambda)."""
@@ -85,12 +86,17 @@ class _Place(NamedTuple):
 
 
 @lru_cache(maxsize=8)
-def _drawn(rank: int, size: int, output: SoftmaxOutput, samples: int, number: int) -> _Drawn:
+def _drawn(
+    rank_ratio: float, exponent: float, size: int, output: SoftmaxOutput, samples: int, number: int
+) -> _Drawn:
     # fixed seeds, so that equal parameters give equal predictions
     rng = random_stream(number, "finite size of a head")
+    rank = max(1, round(rank_ratio * size))
     W = rng.standard_normal((size, rank))
     Z = rng.standard_normal((size, size))
     target = W @ W.T / np.sqrt(rank * size)
+    if exponent:
+        target = np.diag(power_law(dimension=size, exponent=exponent).nodes)
     tokens = rng.standard_normal((samples, output.tokens, size))
     return _Drawn(
         target=target,
@@ -109,12 +115,23 @@ def _contrasts(output: SoftmaxOutput, products: np.ndarray, matrix: np.ndarray) 
 
 
 def finite_size(
-    evolution: Evolution, state: SingleHeadState, rank_ratio: float, *, size: int, samples: int
+    evolution: Evolution,
+    state: SingleHeadState,
+    rank_ratio: float,
+    *,
+    size: int,
+    samples: int,
+    exponent: float = 0.0,
 ) -> FiniteSize:
-    """First order in 1/d for a Wishart target, from samples in `size` dimensions."""
+    """First order in 1/d for a Wishart target, from samples in `size` dimensions.
+
+    With an exponent, the target is the power law in exactly `size` dimensions.
+    """
+    # E Tr S*² / d = 1 + r/d + 1/d of a Wishart matrix; a power law has the sum of its squares
+    energy = 0.0 if exponent else 1.0
     if state.rank_fraction == 0:
-        return FiniteSize(0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0)
-    order = _Order(evolution, rank_ratio, size, samples)
+        return FiniteSize(0.0, 0.0, energy, 0.0, 0.0, 0.0, 0.0)
+    order = _Order(evolution, rank_ratio, size, samples, exponent)
     x = np.append(state.conjugates, np.log(evolution.regularisation))
     here = order.at(x)
     ends = [(order.at(x - step), order.at(x + step)) for step in STEP * np.eye(4)]
@@ -127,7 +144,7 @@ def finite_size(
     return FiniteSize(
         overlap=float(-2 * slopes[1]),
         norm=float(4 * slopes[2]),
-        energy=1.0,  # E Tr S*² / d = 1 + r/d + 1/d
+        energy=energy,
         train_error=float((total - slopes[3]) / evolution.sample_ratio),
         trace=float(trace),
         test_shape=here.test_shapes[0],
@@ -158,6 +175,7 @@ class _Order:
     rank_ratio: float
     size: int
     samples: int
+    exponent: float
 
     def at(self, place: np.ndarray) -> _Place:
         """Evaluate the solution at the given logarithms of (q^, m^, Sigma^, lambda)."""
@@ -171,7 +189,8 @@ class _Order:
         sources = (m_hat - alpha * seen.overlap, response_hat - alpha * seen.response)
         # correction -((m^)² / 4 Sigma^) J_1 from the spectrum, and the effect of Tr S*² / d larger by 1/d
         gaussian = -(m_hat**2) / (4 * response_hat) * excess_moment(learned.law, learned.threshold)
-        gaussian += alpha * _by_energy(one, learned, count)
+        if not self.exponent:
+            gaussian += alpha * _by_energy(one, learned, count)
         parts = np.mean(
             [self._gain(one, learned, conjugates, number) for number in range(DRAWS)], axis=0
         )
@@ -190,7 +209,7 @@ class _Order:
         """Mean change of a sample's term in Phi to first order in W (attention 16), and test errors."""
         output: SoftmaxOutput = one.output  # type: ignore[assignment]
         d = self.size
-        drawn = _drawn(max(1, round(self.rank_ratio * d)), d, output, self.samples, number)
+        drawn = _drawn(self.rank_ratio, self.exponent, d, output, self.samples, number)
         functions = _learned_functions(drawn, learned)
         rotated = drawn.tokens @ functions.vectors
 
@@ -202,7 +221,7 @@ class _Order:
         target, omega, noise = _whitened(
             drawn.indices, omega, drawn.label_noise, one.energy, learned
         )
-        labels = output.values(target + np.sqrt(one.noise / 2) * noise)
+        labels = one.labels(target + np.sqrt(one.noise / 2) * noise)
         unit = np.eye(output.tokens)
         s = proximal(output, labels, omega, learned.response)
         g = forces(output, s, labels)
@@ -220,7 +239,7 @@ class _Order:
             losses(output, s, labels) + np.sum((s - omega) ** 2, axis=1) / 2 / learned.response - w
         )
         clean, noisy = (
-            float(np.mean(np.sum((output.values(y) - output.values(omega)) ** 2, axis=1)))
+            float(np.mean(np.sum((one.labels(y) - output.values(omega)) ** 2, axis=1)))
             for y in (target, target + np.sqrt(one.noise / 2) * noise)
         )
         return float(gains.mean()), clean, noisy
@@ -304,7 +323,7 @@ def _second_order(one: Evolution, learned: Learned, third: float, d: int, sample
     factor = vectors * np.sqrt(np.maximum(values, 0.0))
     three = np.einsum("ij,jnk->ink", factor @ vectors.T, draws[0])
     target, omega = three[0] @ output.contrasts, three[1] @ output.contrasts
-    labels = output.values(target + np.sqrt(one.noise / 2) * draws[1])
+    labels = one.labels(target + np.sqrt(one.noise / 2) * draws[1])
     s = proximal(output, labels, omega, learned.response)
     g = forces(output, s, labels)
     curvature = output.hessian(s, labels, convex=False)
@@ -388,7 +407,7 @@ def _envelope(one: Evolution, learned: Learned, count: int, excess: float = 0.0)
     seen = np.sqrt(total) * points[:, :k]
     rest = np.sqrt(max(learned.norm - learned.overlap**2 / total, 0.0))
     omega = learned.overlap / total * seen + rest * points[:, k:]
-    labels = output.values(seen)
+    labels = one.labels(seen)
     s = proximal(output, labels, omega, learned.response)
     near = np.sum((s - omega) ** 2, axis=1) / 2 / learned.response
     return float(np.mean(losses(output, s, labels) + near))

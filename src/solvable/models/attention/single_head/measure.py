@@ -27,6 +27,9 @@ def draw_teacher(
 ) -> Mapping[str, np.ndarray]:
     """Draw the factor F of the target S* = F F^T."""
     d, r = parameters.dimension, parameters.rank
+    if parameters.target == "power-law":
+        # eigenvectors have no effect, as tokens are isotropic
+        return {"factor": np.diag(np.sqrt(parameters.law.nodes))}
     # S* = W W^T / sqrt(r d)
     return {"factor": rng.standard_normal((d, r)) / (r * d) ** 0.25}
 
@@ -40,7 +43,8 @@ def draw_samples(
     s = contrasts_of(output, sensors, matrix)
     # noise of variance v Delta / 2 on an index is noise of variance Delta / 2 on a contrast
     noisy = s + np.sqrt(parameters.noise / 2) * rng.standard_normal(s.shape)
-    return sensors, output.values(s), output.values(noisy)
+    teacher = parameters.teacher
+    return sensors, teacher.values(s), teacher.values(noisy)
 
 
 def measure(parameters: SingleHeadParameters, rng: np.random.Generator) -> Metrics:

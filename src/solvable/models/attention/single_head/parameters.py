@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field, model_validator
 
 from solvable.frame.curves import Axis
 from solvable.frame.parameters import Limit, Parameters, Size
 from solvable.models.attention.single_head.outputs import SoftmaxOutput
+from solvable.spectra.measures import Measure, power_law
+from solvable.spectra.product_measure import marchenko_pastur
 
 
 class SingleHeadParameters(Parameters):
@@ -20,14 +24,20 @@ class SingleHeadParameters(Parameters):
     """Variance Delta of the noise on diagonal logits before the softmax; off-diagonal Delta / 2."""
     tokens: int = Field(2, ge=2, le=6)
     """Number T of tokens per sample, at least 2."""
+    target: Literal["wishart", "power-law"] = "wishart"
+    """Spectrum of the target: random weights of `rank_ratio` times d columns, or i^-gamma."""
     rank_ratio: float = Field(0.3, gt=0, le=10)
-    """Rank r of the target's weights over d."""
+    """Rank r of a Wishart target's weights over d."""
+    exponent: float = Field(1.0, gt=0.5, le=5)
+    """Exponent gamma of the eigenvalues of a power-law target, s_i ~ i^-gamma with Tr S*² = d."""
     width_ratio: float = Field(1.0, gt=0, le=10)
     """Width p of the trained weights over d; above the learned rank the width has no effect."""
     regularisation: float = Field(0.02, ge=1e-4, le=10)
     """Penalty lambda on Tr S, equal to the weight decay times sqrt(width / d)."""
     inverse_temperature: float = Field(1.0, ge=0.1, le=3)
-    """Inverse temperature beta of the softmax, the same for target and trained head."""
+    """Inverse temperature beta of the softmax of the trained head."""
+    target_inverse_temperature: float | None = Field(None, ge=0.1, le=3)
+    """Inverse temperature of the target's softmax; default that of the trained head."""
 
     n_samples = Size("sample_ratio", "dimension", "dimension")
     rank = Size("rank_ratio", "dimension", floor=1)
@@ -56,6 +66,20 @@ class SingleHeadParameters(Parameters):
         return self.n_samples / self.dimension**2
 
     @property
+    def law(self) -> Measure:
+        """Spectrum of the target."""
+        if self.target == "power-law":
+            return power_law(dimension=self.dimension, exponent=self.exponent)
+        return marchenko_pastur(self.rank / self.dimension)
+
+    @property
+    def teacher(self) -> SoftmaxOutput:
+        """Softmax output of the target."""
+        return SoftmaxOutput(
+            self.tokens, self.target_inverse_temperature or self.inverse_temperature
+        )
+
+    @property
     def output(self) -> SoftmaxOutput:
         """Softmax output as a function of a sample's contrasts."""
         return SoftmaxOutput(self.tokens, self.inverse_temperature)
@@ -66,7 +90,7 @@ AXIS = Axis(
     "sample ratio n/d²",
     value=lambda setting: setting.ratio,
     point_name="n/d² = {ratio:.3g}, d = {dimension}, {tokens} tokens, rank ratio {rank_ratio:g}, "
-    "noise {noise:g}, regularisation {regularisation:g}",
+    "noise {noise:g}, regularisation {regularisation:g}, {target} target",
     words={
         "dimension": "d = {}",
         "tokens": "{} tokens",
@@ -75,6 +99,9 @@ AXIS = Axis(
         "noise": "noise {:g}",
         "regularisation": "regularisation {:.3g}",
         "inverse_temperature": "inverse temperature {:g}",
+        "target_inverse_temperature": "inverse temperature {:g} of the target",
+        "target": "{} target",
+        "exponent": "exponent {:g}",
     },
     margin=1.15,
     resolution=20,

@@ -14,12 +14,19 @@ from solvable.models.attention.single_head.finite_size import FiniteSize, finite
 from solvable.models.attention.single_head.outputs import SoftmaxOutput
 from solvable.models.attention.single_head.parameters import SingleHeadParameters
 from solvable.models.attention.single_head.theory import SingleHeadState, fresh_error, solve_output
-from solvable.spectra.measures import second_moment
+from solvable.spectra.error_parts import error_parts
+from solvable.spectra.measures import Measure, power_law, second_moment
 from solvable.spectra.product_measure import marchenko_pastur
 from solvable.spectra.thresholds import interpolation_threshold, perfect_recovery_threshold
 
 SIZED = ("matrix_error", "test_error", "noisy_test_error", "train_error", "overlap", "norm")
 """Metrics that are also predicted at a finite dimension."""
+
+PARTS = (
+    "overfitting_error", "underfitting_error", "approximation_error", "mismatch_error",
+    "cut_over_noise",
+)  # fmt: skip
+"""Parts of the matrix error, and the threshold over the effective noise."""
 
 NUMBERS = (
     "matrix_error", "test_error", "noisy_test_error", "train_error", "rank_fraction", "overlap",
@@ -100,7 +107,8 @@ def _metrics(
         **metrics,
         "replicon": state.replicon,
         "stability": "stable" if state.stable else "unstable",
-        **_thresholds(parameters.rank / d, parameters.noise, contrasts),
+        **_thresholds(parameters, contrasts),
+        **(_parts(state) if metrics["matrix_error"] is not None else dict.fromkeys(PARTS)),
         **({NO_PREDICTION: reason} if reason else {}),
     }
 
@@ -151,46 +159,71 @@ def _refusal(parameters: SingleHeadParameters, state: SingleHeadState) -> str:
     return ""
 
 
-def _thresholds(rank_ratio: float, noise: float, contrasts: int) -> Metrics:
+def _parts(state: SingleHeadState) -> Metrics:
+    """Parts of the matrix error, and the threshold over the effective noise (attention 19)."""
+    parts = error_parts(
+        state.law.target, effective_noise=state.effective_noise, threshold=state.threshold,
+        scale=state.scale,
+    )  # fmt: skip
+    numbers = (parts.overfitting, parts.underfitting, parts.approximation, parts.mismatch)
+    return {
+        **{name: float(part) for name, part in zip(PARTS, numbers, strict=False)},
+        "cut_over_noise": float(state.threshold / state.effective_noise),
+    }
+
+
+def _thresholds(parameters: SingleHeadParameters, contrasts: int) -> Metrics:
     """Interpolation threshold (attention 14) and recovery threshold (attention 15)."""
     # At vanishing regularisation a sample fixes k = (T² + T - 2) / 2 linear functions of the matrix. So
     # each threshold is the threshold for one linear measurement per sample, divided by k.
     recovery, interpolation = None, None
-    if noise == 0:
-        recovery = perfect_recovery_threshold(min(rank_ratio, 1.0)) / contrasts
-    else:
-        interpolation = _interpolation(rank_ratio, noise) / contrasts
+    if parameters.noise:
+        key = _key(parameters)._replace(sample_ratio=1.0, regularisation=1.0)
+        interpolation = _interpolation(key) / contrasts
+    elif parameters.target == "wishart":
+        rank_ratio = min(parameters.rank / parameters.dimension, 1.0)
+        recovery = perfect_recovery_threshold(rank_ratio) / contrasts
     return {"recovery_ratio": recovery, "interpolation_ratio": interpolation}
 
 
 @lru_cache(maxsize=256)
-def _interpolation(rank_ratio: float, noise: float) -> float:
-    peak = interpolation_threshold(marchenko_pastur(rank_ratio), label_noise=noise)
-    return peak.sample_ratio
+def _interpolation(key: Key) -> float:
+    return interpolation_threshold(_evolution(key).target, label_noise=key.noise).sample_ratio
 
 
 class Key(NamedTuple):
     """The parameters on which the prediction in the limit depends."""
 
     rank_ratio: float
+    exponent: float
+    """Exponent of a power law; 0 for a Wishart target."""
+    dimension: int
+    """Dimension of a power law; 0 for a Wishart target."""
     sample_ratio: float
     noise: float
     regularisation: float
     tokens: int
     inverse_temperature: float
+    target_inverse_temperature: float
 
 
 def _key(parameters: SingleHeadParameters) -> Key:
+    power_law = parameters.target == "power-law"
     return Key(
-        parameters.rank / parameters.dimension, parameters.ratio, parameters.noise,
-        parameters.regularisation, parameters.tokens, parameters.inverse_temperature,
+        1.0 if power_law else parameters.rank / parameters.dimension,
+        parameters.exponent if power_law else 0.0, parameters.dimension if power_law else 0,
+        parameters.ratio, parameters.noise, parameters.regularisation, parameters.tokens,
+        parameters.inverse_temperature, parameters.teacher.inverse_temperature,
     )  # fmt: skip
 
 
 def _evolution(key: Key) -> Evolution:
     output = SoftmaxOutput(key.tokens, key.inverse_temperature)
-    target = marchenko_pastur(key.rank_ratio)
-    return Evolution(output, target, key.sample_ratio, key.noise, key.regularisation)
+    teacher = SoftmaxOutput(key.tokens, key.target_inverse_temperature)
+    target: Measure = marchenko_pastur(key.rank_ratio)
+    if key.exponent:
+        target = power_law(dimension=key.dimension, exponent=key.exponent)
+    return Evolution(output, target, key.sample_ratio, key.noise, key.regularisation, teacher)
 
 
 @lru_cache(maxsize=1024)
@@ -202,4 +235,7 @@ def _state(key: Key) -> SingleHeadState:
 def _orders(key: Key) -> FiniteSize:
     # samples in 60 dimensions give the first-order coefficients accurately enough
     samples = 2_048 if key.tokens == 2 else 1_024
-    return finite_size(_evolution(key), _state(key), key.rank_ratio, size=60, samples=samples)
+    return finite_size(
+        _evolution(key), _state(key), key.rank_ratio, size=key.dimension or 60, samples=samples,
+        exponent=key.exponent,
+    )  # fmt: skip

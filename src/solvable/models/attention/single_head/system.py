@@ -26,6 +26,40 @@ PRESETS = {
         },
         replicates=4,
     ),
+    "power-law": Preset(
+        "Targets with a power-law spectrum: exponents of the error in the number of samples; one minute.",
+        {
+            "dimension": (60,),
+            "target": ("power-law",),
+            "exponent": (1.0, 1.5),
+            "noise": (1.0,),
+            "regularisation": (0.1,),
+            "sample_ratio": (0.15, 0.25, 0.4),
+        },
+        replicates=4,
+    ),
+    "decomposition": Preset(
+        "Power-law targets at a strong penalty: parts of the error; half a minute.",
+        {
+            "dimension": (60,),
+            "target": ("power-law",),
+            "exponent": (1.0,),
+            "noise": (1.0,),
+            "regularisation": (0.3,),
+            "sample_ratio": (0.12, 0.25),
+        },
+        replicates=4,
+    ),
+    "temperatures": Preset(
+        "Targets that are colder or warmer than the trained head; half a minute.",
+        {
+            "dimension": (50,),
+            "regularisation": (0.05,),
+            "target_inverse_temperature": (0.6, 1.5),
+            "sample_ratio": (0.3, 0.6),
+        },
+        replicates=4,
+    ),
     "paper": Preset(
         "Two ranks in 100 dimensions (the paper uses 100 to 400); two minutes.",
         {
@@ -41,7 +75,7 @@ PRESETS = {
 system = System(
     name="single-head-attention",
     title="An attention head trained on a target head: errors, rank and spectrum",
-    version="1",
+    version="2",
     parameters=SingleHeadParameters,
     measure="measure:measure",
     predict="predict:predict",

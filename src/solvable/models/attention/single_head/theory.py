@@ -94,7 +94,7 @@ def fresh_error(
     """Mean squared test error at a given label noise (attention 12)."""
     output: Output = evolution.output
     seen, omega = evolution.indices(learned, count or fine_points(output.size), noise)
-    return float(np.mean(np.sum((output.values(seen) - output.values(omega)) ** 2, axis=1)))
+    return float(np.mean(np.sum((evolution.labels(seen) - output.values(omega)) ** 2, axis=1)))
 
 
 def replicon(learned: Learned, seen: Seen) -> float:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from solvable.errors import InvalidParameter
-from solvable.models.quadratic.network.bulk import semicircle_tail
 from solvable.spectra.measures import DiscreteMeasure
 from solvable.spectra.roots import bracketed_root
+from solvable.spectra.semicircle_tail import semicircle_tail
 
 
 @dataclass(frozen=True)

@@ -2,47 +2,17 @@ r"""Error decomposition of quadratic networks, and the regularisation of least e
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from solvable.errors import InvalidParameter
-from solvable.models.quadratic.network.bulk import semicircle_tail
 from solvable.models.quadratic.network.saddle import check_problem
 from solvable.models.quadratic.network.theory import (
     QuadraticState,
     quadratic_curve,
     solve_quadratic,
 )
+from solvable.spectra.error_parts import ErrorDecomposition, error_parts
 from solvable.spectra.measures import Measure, as_measure, second_moment
-
-
-@dataclass(frozen=True)
-class ErrorDecomposition:
-    """Three contributions to the error, if a few features lie above a bulk of noise."""
-
-    overfitting: float  # noise learned by the bulk, delta² int_(b/delta)² (x - b/delta)² mu_sc
-    underfitting: float  # features below the noise, the sum of s_i² / d
-    approximation: float  # features above the noise, the sum of e(s_i) / d
-    features: float  # share of features above delta
-
-    @property
-    def total(self) -> float:
-        """Sum of the three parts, which approximates the matrix error."""
-        return self.overfitting + self.underfitting + self.approximation
-
-
-def outlier_error(
-    strength: np.ndarray | float, *, effective_noise: float, threshold: float
-) -> np.ndarray:
-    """Error of an isolated feature s > delta, with eigenvalue x = s + delta² / s (quadratic 10)."""
-    # e(s) = (delta² / s - b)² + 2 (delta² / s) (x - b) for x > b, else s²: from the overlap
-    # 1 - delta² / s², s² + (x - b)² - 2 s (x - b) (1 - delta² / s²). Summaries of arXiv:2509.24882,
-    # Result 3, print the second term without its factor 2.
-    values = np.asarray(strength, dtype=np.float64)
-    push = effective_noise**2 / values
-    seen = (push - threshold) ** 2 + 2 * push * (values + push - threshold)
-    return np.asarray(np.where(values + push > threshold, seen, values**2))
 
 
 def decompose_error(state: QuadraticState) -> ErrorDecomposition:
@@ -76,16 +46,8 @@ def decompose_error(state: QuadraticState) -> ErrorDecomposition:
     >>> round(state.matrix_error, 4), round(decompose_error(state).total, 4)
     (0.1192, 0.1205)
     """
-    noise, cut = state.effective_noise, state.threshold / state.effective_noise
-    bulk = semicircle_tail(cut).second
-    values, weights = state.law.target.nodes, state.law.target.node_weights
-    above = values > noise
-    spikes = outlier_error(values[above], effective_noise=noise, threshold=state.threshold)
-    return ErrorDecomposition(
-        overfitting=noise**2 * bulk,
-        underfitting=float(weights[~above] @ values[~above] ** 2),
-        approximation=float(weights[above] @ spikes),
-        features=float(weights[above].sum()),
+    return error_parts(
+        state.law.target, effective_noise=state.effective_noise, threshold=state.threshold
     )
 
 
