@@ -267,6 +267,6 @@ CLAIMS = (
         "widest first layer as behind the narrowest.",
         "arXiv:2512.04165, Figures 3c and 8",
         "The pattern of the second layer wins where the first layer is wider; no number is predicted.",
-        growth_of_second, power=1.0,
+        growth_of_second, power=3.0,
     ),
 )
