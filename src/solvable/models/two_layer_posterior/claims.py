@@ -130,19 +130,6 @@ def error_per_alignment(points: Sequence[Point]) -> tuple[float, float] | None:
     return slopes[0], slopes[1]
 
 
-def first_layer_growth(points: Sequence[Point]) -> tuple[float, float] | None:
-    """Estimate the exponent of N1 in the number of specialised units of the first layer."""
-    counts = np.array([float(p.mean("outliers")) - BY_CHANCE * p.setting.width for p in points])
-    logs = np.log([float(point.setting.width) for point in points])
-    if not (counts > 0).all() or np.ptp(logs) < np.log(4):
-        return None
-    weights = (logs - logs.mean()) / np.sum((logs - logs.mean()) ** 2)
-    # Pattern Sp(1)-GP has M of order sqrt(N1 / d), and from N1 = N2 on GP-Sp(1) is cheaper, as
-    # `solvable scale` predicts: sqrt(min(N1, N2) / d).
-    border = np.log(float(points[0].setting.second_width))
-    return float(weights @ np.log(counts)), float(weights @ np.minimum(logs, border)) / 2
-
-
 def growth_of_second(points: Sequence[Point]) -> Finding | NotTestable:
     """Judge the number of outliers of the second layer, at the widest over the narrowest first layer."""
     chosen = [p for p in points if p.setting.second_width and in_equilibrium(p)]
@@ -251,22 +238,12 @@ CLAIMS = (
         because="The theory neglects fluctuations of other modes.",
         where=learns_in_equilibrium, missing=UNSETTLED + "; or a curve has fewer than three points",
     ),
-    Estimate(
-        "first-layer-hands-over",
-        "With two hidden layers, the number of specialised units of the first layer grows as the square "
-        "root of its width up to the width of the second layer, and not beyond.",
-        "arXiv:2512.04165, Figures 3c and 8; derivations/scale (3)",
-        estimate=first_layer_growth, apart=("width_ratio",),
-        fewest=3, within=0.1, power=1.5, because="The border is not sharp at small widths.",
-        where=lambda point: point.setting.second_width > 0 and in_equilibrium(point),
-        missing="run with --preset hand-over; " + UNSETTLED,
-    ),
     Claim(
         "second-layer-takes-over",
         "With two hidden layers, at least twice as many units of the second layer specialise behind the "
         "widest first layer as behind the narrowest.",
         "arXiv:2512.04165, Figures 3c and 8",
         "The pattern of the second layer wins where the first layer is wider; no number is predicted.",
-        growth_of_second, power=1.0,
+        growth_of_second, power=3.0,
     ),
 )

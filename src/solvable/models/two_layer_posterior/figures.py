@@ -43,6 +43,7 @@ LEARNING = Panel(
 def energies(curves: Sequence[Curve]) -> list[Figure]:
     """Draw the energy of full alignment against the dimension, for the first curve of each group."""
     figures = []
+    curves = [curve for curve in curves if not curve.setting.second_width]
     for group in grouped(curves, ("dimension", "width_ratio", "kappa", "start", "steps", "step")):
         setting = group.curves[0].setting
         dimensions = np.unique(np.geomspace(4, 400, 7).round().astype(int))
@@ -165,8 +166,7 @@ GROWTH = Panel(
     ],
     "Learning curves are interpolated between measured sample sizes. At fixed widths per dimension the "
     "number of samples grows in proportion to d.",
-    along=Axis("dimension", "dimension d"),
-    y_scale="log",
+    along=Axis("dimension", "dimension d", scale="linear"),
 )
 
 

@@ -14,9 +14,9 @@ from solvable.models.two_layer_posterior.parameters import CurseParameters
 
 PRESETS = {
     "quick": Preset(
-        "A cubic target in 8 dimensions, 80 erf units, five sample sizes; under a minute.",
-        {"dimension": (8,), "scaled_samples": (5.0, 9.0, 14.0, 20.0, 28.0), "steps": (1_200,)},
-        replicates=16,
+        "A cubic target in 8 dimensions, 80 erf units, four sample sizes; under a minute.",
+        {"dimension": (8,), "scaled_samples": (9.0, 14.0, 20.0, 28.0), "steps": (1_200,)},
+        replicates=12,
     ),
     "paper": Preset(
         "Ten dimensions, 100 units, two temperatures, six sample sizes; five minutes.",
@@ -44,7 +44,7 @@ PRESETS = {
         replicates=10,
     ),
     "three-layers": Preset(
-        "Two hidden layers of 5 units per input, learning curves in 6, 9 and 14 dimensions; MINUTES.",
+        "Two hidden layers of 5 units per input, learning curves in 6, 9 and 14 dimensions; two minutes.",
         {
             "dimension": (6, 9, 14),
             "width_ratio": (5.0,),
@@ -52,10 +52,10 @@ PRESETS = {
             "scaled_samples": (8.0, 13.0, 21.0),
             "steps": (1_400,),
         },
-        replicates=8,
+        replicates=12,
     ),
     "hand-over": Preset(
-        "Two hidden layers in 8 dimensions: the first grows from 2 to 16 units per input; MINUTES.",
+        "Two hidden layers in 8 dimensions: the first grows from 2 to 16 units per input; two minutes.",
         {
             "dimension": (8,),
             "width_ratio": (2.0, 4.0, 8.0, 16.0),
