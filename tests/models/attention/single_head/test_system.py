@@ -106,7 +106,7 @@ def test_a_head_that_learns_nothing_is_predicted():
         assert found[name] == pytest.approx(nothing[name], rel=1e-6)
 
 
-# three heads per point are too few for these two claims; the presets power-law and decomposition judge them
+# three heads per point are too few for these two claims; presets judge them
 FEW = [claim for claim in CLAIMS if claim.name not in ("scaling-law", "error-parts")]
 
 
