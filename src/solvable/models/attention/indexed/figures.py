@@ -30,7 +30,9 @@ PANELS = (
         [Trace("matrix_error", "", theory="finite_size_matrix_error")],
         "Errors against k n/d², where a sample of T tokens shows k = T (T + 1) / 2 - 1 indices (one "
         "more for linear labels). In the limit all numbers of tokens have one curve.",
-        along=Axis("sample_ratio", "sample ratio × shown indices (k n/d²)", value=lambda s: s.shown_ratio),
+        along=Axis(
+            "sample_ratio", "sample ratio × shown indices (k n/d²)", value=lambda s: s.shown_ratio
+        ),
         overlay=("tokens",),
         when=lambda curve: curve.setting.activation != "hardmax",
         y_range=(0, 1.1),
