@@ -8,7 +8,7 @@ from math import inf
 import numpy as np
 
 from solvable.frame.agreement import Agreement, Cell
-from solvable.frame.estimates import Contrast, Estimate, Lead
+from solvable.frame.estimates import Contrast, Estimate
 from solvable.frame.points import Point
 from solvable.models.sensing.free_entropy import polynomial_integral
 
@@ -190,16 +190,6 @@ CLAIMS = (
         within=0.06, relative=True, because="6 % of the predicted difference of errors.", power=0.2,
         missing="needed: estimator=nuclear-norm and noise=0 on both sides of nuclear_norm_ratio; run "
         "with --preset nuclear-norm",
-    ),
-    Lead(
-        "message-passing-beats-the-nuclear-norm",
-        "Message passing has a lower error than the least nuclear norm, by the predicted amount.",
-        "arXiv:2410.18858, Figure 5; derivations/sensing (15), (23)", metric=MATRIX,
-        expected="matrix_error", of={"estimator": "message-passing"},
-        over={"estimator": "nuclear-norm"}, within=0.2, relative=True, power=0.5, least=0.05,
-        because="A fifth of the predicted difference of errors.",
-        missing="needed: a setting with a predicted difference above 0.05 measured with both "
-        "estimators; run with --preset nuclear-norm",
     ),
     Agreement(
         "starts-are-draws-of-the-posterior",
