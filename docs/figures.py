@@ -46,7 +46,8 @@ DRAWN = {
         "bilinear-sequence", "Error of the weight matrix (r/d = 0.2, noise 0)", "paper"
     ),
     "boltzmann-overlap.svg": Drawing(
-        "boltzmann-machine", "Overlap of a Boltzmann machine with the spikes (decay 2, gradient)"
+        "boltzmann-machine",
+        "Overlap of a Boltzmann machine with the spikes (decay 2, gradient, 0 steps)",
     ),
     "curse-of-detail.svg": Drawing("curse-of-detail", "Alignment of networks with the target"),
     "curse-of-detail-energy.svg": Drawing("curse-of-detail", "Energy of learning the target"),
