@@ -36,8 +36,8 @@ class SingleHeadParameters(Parameters):
     """Penalty lambda on Tr S, equal to the weight decay times sqrt(width / d)."""
     inverse_temperature: float = Field(1.0, ge=0.1, le=3)
     """Inverse temperature beta of the softmax of the trained head."""
-    target_inverse_temperature: float | None = Field(None, ge=0.1, le=3)
-    """Inverse temperature of the target's softmax; default that of the trained head."""
+    target_inverse_temperature: float = Field(0.0, ge=0, le=3)
+    """Inverse temperature of the target's softmax; 0 means that of the trained head."""
 
     n_samples = Size("sample_ratio", "dimension", "dimension")
     rank = Size("rank_ratio", "dimension", floor=1)
