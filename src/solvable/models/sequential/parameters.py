@@ -125,6 +125,6 @@ AXIS = Axis(
     ignore=("kernel_samples", "spectrum_samples"),
     point_name=lambda setting: f"n/D = {setting.samples_per_feature:.3g}",
     margin=1.5,
-    resolution=24,
+    resolution=48,
 )
 """Axis of the curves: the number of samples."""
