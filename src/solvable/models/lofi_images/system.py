@@ -9,8 +9,8 @@ from solvable.models.lofi_images.parameters import NeuralLoFiImagesParameters
 PRESETS = {
     "quick": Preset(
         "Handwritten digits, even or odd, against directions, samples and width; under a minute.",
-        {"samples": (300, 500), "width": (0, 300, 3_000)},
-        replicates=8,
+        {"samples": (200, 500), "width": (0, 300, 3_000)},
+        replicates=7,
     ),
     "patches": Preset(
         "Convolutional networks with learned and random filters on digits; under a minute.",

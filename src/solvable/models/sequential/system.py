@@ -27,7 +27,7 @@ PRESETS = {
             "kernel_samples": (10 * QUICK_TOTAL,),
             "spectrum_samples": (64 * QUICK_TOTAL,),
         },
-        replicates=5,
+        replicates=4,
     ),
     "gaussian": Preset(
         "Limit of large dimension: 465 Gaussian features, 16 of them hidden, gamma = 1; a few minutes.",
