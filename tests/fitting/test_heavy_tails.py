@@ -101,7 +101,7 @@ def refused(draw, rows, trials=100):
 
 def test_means_of_light_tails_are_seldom_refused_and_infinite_means_often(monkeypatch):
     monkeypatch.setattr("solvable.fitting.heavy_tails.RESAMPLES", 1)
-    assert refused(lambda rng, rows: rng.standard_normal(rows) ** 2, 150) == 0
+    assert refused(lambda rng, rows: rng.standard_normal(rows) ** 2, 150) <= 0.01
     assert refused(lambda rng, rows: rng.exponential(size=rows) ** 2, 150) <= 0.08
     # Student's t with 1.5 degrees of freedom: the squares have exponent 4/3.
     assert refused(lambda rng, rows: rng.standard_t(1.5, rows) ** 2, 150) >= 0.75

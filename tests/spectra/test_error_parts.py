@@ -29,8 +29,8 @@ def test_parts_add_up_and_mismatch_vanishes_at_scale_one():
     target = power_law(dimension=300, exponent=1.0)
     numbers = {"effective_noise": 0.5, "threshold": 0.9}
     plain, scaled = (error_parts(target, **numbers, scale=scale) for scale in (1.0, 1.2))
-    assert plain.mismatch == 0
-    assert scaled.approximation == plain.approximation
+    assert plain.mismatch == pytest.approx(0.0, abs=1e-12)
+    assert scaled.approximation == pytest.approx(plain.approximation)
     assert scaled.overfitting == pytest.approx(1.44 * plain.overfitting)
     assert plain.total == pytest.approx(
         plain.overfitting + plain.underfitting + plain.approximation

@@ -52,7 +52,7 @@ def test_the_error_ends_at_the_threshold(beta, rho):
     signal, least = RectangularSignal(beta, rho), nuclear_norm_ratio(aspect=beta, rank_ratio=rho)
     below, near, above = nuclear_norm_error(signal, least * np.array([0.9, 0.995, 1.005]))
     assert below > 5 * near > 0
-    assert above == 0
+    assert above == pytest.approx(0.0, abs=1e-9)
     alpha = np.linspace(0.02, 0.95, 40) * least
     assert (np.diff(nuclear_norm_error(signal, alpha)[10:]) < 0).all()
 

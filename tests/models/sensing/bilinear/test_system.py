@@ -196,7 +196,7 @@ def test_an_estimator_that_diverges_is_counted():
         "sample_ratio": 0.8, "learning_rate": 9.0,
     }  # fmt: skip
     found = record_of(setting)
-    assert found["converged"] == 0
+    assert found["converged"] < 0.5
     assert found["matrix_error"] is None
 
 
