@@ -9,20 +9,12 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from joblib.externals.loky import reusable_executor
 
 from solvable.study.database import DETERMINISTIC_TABLES, STORE_NAME
 
 collect_ignore = ["toy_package"]
 
 PACKAGE = Path(__file__).parent / "toy_package"
-
-
-@pytest.fixture(scope="package", autouse=True)
-def _own_processes() -> None:
-    """Shut down worker processes of other tests: they lack the path of the toy system."""
-    if reusable_executor._executor is not None:
-        reusable_executor._executor.shutdown()
 
 
 @pytest.fixture(autouse=True)

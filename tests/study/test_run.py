@@ -8,6 +8,7 @@ import threading
 import time
 from collections import Counter
 
+import joblib
 import pytest
 from joblib.externals.loky import reusable_executor
 
@@ -64,6 +65,18 @@ def test_two_workers_give_the_same_bits(study, alone, tmp_path, rows_of_tables):
     assert rows_of_tables(both.directory) == rows_of_tables(alone.directory)
     assert both.verdicts == alone.verdicts
     assert {record["metrics"]["threads"] for record in both.records} == {1.0}
+
+
+def test_processes_of_an_earlier_call_may_lack_the_path_of_the_system(study, tmp_path, monkeypatch):
+    """A notebook extends its path, imports a system and runs it, after other work in processes."""
+    if reusable_executor._executor is not None:
+        reusable_executor._executor.shutdown()
+    with monkeypatch.context() as before:
+        before.delenv("PYTHONPATH")
+        before.setattr(sys, "path", sys.path[1:])
+        with joblib.parallel_config(backend="loky", n_jobs=2, inner_max_num_threads=1):
+            joblib.Parallel(batch_size=1, max_nbytes=None)([joblib.delayed(os.getpid)()] * 2)
+    assert run_study(study, tmp_path, workers=2).complete
 
 
 def test_two_workers_both_work(toy, toys, logs, tmp_path):

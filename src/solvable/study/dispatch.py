@@ -67,6 +67,7 @@ def in_processes(jobs: Sequence[Job], workers: int) -> Generator[Outcome, None, 
     given_up_after = 4  # breakdowns after which a job fails: it ran alone in the last two
     pending = {job.identity: job for job in jobs}
     breakdowns: Counter[str] = Counter()
+    renewed = False
     while pending:
         suspects = [job for job in pending if breakdowns[job] >= suspect_after]
         batch = [pending[suspects[0]]] if suspects else list(pending.values())
@@ -91,7 +92,9 @@ def in_processes(jobs: Sequence[Job], workers: int) -> Generator[Outcome, None, 
                     "of memory, or a crash in compiled code?)",
                 )
         except BrokenProcessPool as error:  # a worker could not load the job
-            raise _unsendable(jobs[0], error.__cause__ or error) from error
+            if renewed:
+                raise _unsendable(jobs[0], error.__cause__ or error) from error
+            renewed = True  # processes of an earlier call may lack a path that was added since
 
 
 def _unsendable(job: Job, error: BaseException) -> StudyError:
