@@ -102,7 +102,7 @@ def learn_features(
     Examples
     --------
     >>> import solvable
-    >>> solvable.learn_features("iris", folds=2, workers=1).learned.error < 0.2
+    >>> solvable.learn_features("iris", folds=2, rows=60, workers=1).learned.error < 0.2
     True
     """
     from solvable.data import load as load_data
@@ -155,7 +155,7 @@ def predict_rows(model: str | Path | Learned, data: Any, /) -> Applied:
     Examples
     --------
     >>> import solvable
-    >>> found = solvable.learn_features("iris", folds=2, workers=1)
+    >>> found = solvable.learn_features("iris", folds=2, rows=60, workers=1)
     >>> solvable.predict_rows(found, "iris").predicted[:2].tolist()
     ['setosa', 'setosa']
     """

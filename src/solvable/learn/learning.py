@@ -105,7 +105,7 @@ def learn(
     Examples
     --------
     >>> from solvable.data import load
-    >>> found = learn(load("iris"), Request(folds=2))
+    >>> found = learn(load("iris"), Request(folds=2, rows=60))
     >>> found.learned.error < 0.2
     True
     """
