@@ -41,7 +41,21 @@ def points():
             7,
         ),
     ]
-    return [point_of(*each) for each in chosen]
+    return [point_of(*each) for each in chosen] + [two_layers(d) for d in (50, 100)]
+
+
+def two_layers(dimension):
+    """Return a point with drawn records 8/d above the limit; test_layers measures."""
+    setting = IndexedParameters(dimension=dimension, sample_ratio=0.2, layers=2, noise=0.2)
+    prediction = system.predict(setting)
+    names = ("first_layer_error", "last_layer_error", "test_error")
+    factors = 1 + (8 + 2 * np.random.default_rng(dimension).standard_normal((8, 3))) / dimension
+    records = [
+        dict.fromkeys(prediction)
+        | {name: prediction[name] * f for name, f in zip(names, row, strict=True)}
+        for row in factors
+    ]
+    return Point(setting.model_dump(), records, prediction)
 
 
 @pytest.mark.parametrize(
@@ -168,6 +182,10 @@ def test_claims_find_their_points(claim, points):
         ("collapse", "matrix_error", 0.5),
         ("average-of-gradient-descent", "matrix_error", 1.5),
         ("start-of-gradient-descent", "start_error", 0.6),
+        ("error-of-first-layer", "first_layer_error", 1.4),
+        ("error-of-last-layer", "last_layer_error", 1.4),
+        ("error-of-two-layers", "test_error", 1.4),
+        ("last-layer-first", "last_layer_error", 1.5),
     ],
 )
 def test_claims_fail_on_records_that_contradict_them(claim, metric, factor, points):
@@ -190,7 +208,13 @@ def test_no_claim_holds_of_the_prior_mean(points):
 def test_figures(points):
     figures = studies.figures_of(system, points, 6, gaps=True)
     names = [one.name for one in figures]
-    assert {name.split("-")[0] for name in names} == {"error", "attention", "collapse", "descent"}
+    assert {name.split("-")[0] for name in names} == {
+        "error",
+        "attention",
+        "collapse",
+        "descent",
+        "layers",
+    }
 
 
 def test_a_measurement_beyond_memory_is_refused_and_theory_is_not():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import inf
 
 import numpy as np
@@ -51,6 +51,40 @@ def collapsed(points: Sequence[Point]) -> tuple[float, float] | None:
     return float(ratio[0] - shown[0]), float(ratio[1] - shown[1])
 
 
+def extrapolated(metric: str) -> Callable[[Sequence[Point]], tuple[float, float] | None]:
+    """Estimate of a metric of two layers: intercept of its line in 1/d, averaged over sample ratios."""
+
+    def estimate(points: Sequence[Point]) -> tuple[float, float] | None:
+        ratios = sorted({p.setting.sample_ratio for p in points})
+        pairs = []
+        for ratio in ratios:
+            rows = [p for p in points if p.setting.sample_ratio == ratio]
+            sizes = np.array([1 / p.setting.dimension for p in rows])
+            if np.ptp(sizes) > 0:
+                line = np.polynomial.polynomial.polyfit(sizes, [p.mean(metric) for p in rows], 1)
+                largest = rows[int(np.argmin(sizes))]
+                pairs.append((float(line[0]), float(largest.predicted(metric))))
+        if not pairs:
+            return None
+        measured, expected = np.mean(pairs, axis=0)
+        return float(measured), float(expected)
+
+    return estimate
+
+
+def two_layers(point: Point) -> bool:
+    """Return True for two layers with a prediction, in at least 40 dimensions."""
+    predicted = point.prediction.get("last_layer_error") is not None
+    return predicted and point.setting.layers == 2 and point.setting.dimension >= 40
+
+
+def lead_of_last_layer(point: Point) -> np.ndarray | None:
+    """Error of the first layer minus that of the last layer, for each replicate."""
+    if point.setting.layers == 1:
+        return None
+    return point.values("first_layer_error") - point.values("last_layer_error")
+
+
 def judged(cell: Cell) -> bool:
     """Return True for message passing with d at least 30 and a predicted matrix error above 0.005."""
     return (
@@ -70,6 +104,10 @@ SECOND = (
     "0.04, plus 1.5 times the square of the first-order term in 1/d as a bound on the next order."
 )
 
+
+LINE = "6 % for terms of order 1/d² on a line in 1/d."
+
+TWO_LAYERS = "needed: layers=2 in two or more dimensions of at least 40; run with --preset layers"
 
 CLAIMS = (
     Agreement(
@@ -132,5 +170,39 @@ CLAIMS = (
         because="15 %, because gradient descent draws from the posterior only approximately.",
         missing="no point has estimator=gradient-descent below half of recovery_ratio; run with "
         "--preset descent",
+    ),
+    Estimate(
+        "error-of-first-layer",
+        "The error of the first of two layers, extrapolated to infinite dimension, equals the "
+        "prediction.",
+        "derivations/attention (21), (22)", estimate=extrapolated("first_layer_error"),
+        apart=("dimension", "sample_ratio"), fewest=2, where=two_layers, within=0.06, relative=True,
+        power=0.25, because=LINE, missing=TWO_LAYERS,
+    ),
+    Estimate(
+        "error-of-last-layer",
+        "The error of the last of two layers, extrapolated to infinite dimension, equals the prediction.",
+        "derivations/attention (21), (22)", estimate=extrapolated("last_layer_error"),
+        apart=("dimension", "sample_ratio"), fewest=2, where=two_layers, within=0.06, relative=True,
+        power=0.25, because=LINE, missing=TWO_LAYERS,
+    ),
+    Estimate(
+        "error-of-two-layers",
+        "The test error of two layers, extrapolated to infinite dimension, equals the prediction.",
+        "derivations/attention (21), (22)", estimate=extrapolated("test_error"),
+        apart=("dimension", "sample_ratio"), fewest=2, where=two_layers, within=0.06, relative=True,
+        power=0.25, because=LINE, missing=TWO_LAYERS,
+    ),
+    Agreement(
+        "last-layer-first",
+        "Of two layers the last one is learned first: its error is below that of the first layer by the "
+        "predicted difference.",
+        lead_of_last_layer, "derivations/attention (22)",
+        expected=lambda point: None
+        if point.prediction.get("last_layer_error") is None
+        else point.predicted("first_layer_error") - point.predicted("last_layer_error"),
+        within=0.05, where=lambda cell: cell.setting.dimension >= 40, power=0.5,
+        because="Most of the terms of order 1/d of the two errors cancel.",
+        missing=TWO_LAYERS,
     ),
 )  # fmt: skip

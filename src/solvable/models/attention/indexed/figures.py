@@ -21,7 +21,28 @@ PANELS = (
         "noise is "
         "exact.",
         markers={"recovery_ratio": "recovery"},
+        when=lambda curve: curve.setting.layers == 1,
         y_range=(0, 1.1),
+    ),
+    Panel(
+        "layers",
+        "Errors of two layers of attention",
+        "matrix error E (per dimension)",
+        [Trace("first_layer_error", "first layer"), Trace("last_layer_error", "last layer")],
+        "Matrix errors of message passing (points) and of state evolution in the limit (lines). Points "
+        "lie above the lines by a term of order 1/d.",
+        when=lambda curve: curve.setting.layers == 2,
+        y_range=(0, 1.1),
+    ),
+    Panel(
+        "layers-attention",
+        "Test error of two layers of attention",
+        "squared error of the attention matrix",
+        [Trace("test_error", "")],
+        "Squared error of the posterior mean of the attention matrix of the last layer, on noiseless "
+        "test samples.",
+        overlay=("dimension",),
+        when=lambda curve: curve.setting.layers == 2,
     ),
     Panel(
         "collapse",
@@ -34,7 +55,7 @@ PANELS = (
             "sample_ratio", "sample ratio × shown indices (k n/d²)", value=lambda s: s.shown_ratio
         ),
         overlay=("tokens",),
-        when=lambda curve: curve.setting.activation != "hardmax",
+        when=lambda curve: curve.setting.activation != "hardmax" and curve.setting.layers == 1,
         y_range=(0, 1.1),
     ),
     Panel(
@@ -56,6 +77,8 @@ PANELS = (
         [Trace("test_error", "", theory="finite_size_test_error")],
         "Squared error of the posterior mean of the attention matrix, on noiseless test samples.",
         overlay=("tokens",),
-        when=lambda curve: curve.setting.estimator == "message-passing",
+        when=lambda curve: (
+            curve.setting.estimator == "message-passing" and curve.setting.layers == 1
+        ),
     ),
 )

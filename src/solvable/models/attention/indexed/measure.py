@@ -7,15 +7,25 @@ import numpy as np
 from solvable.errors import NotConverged
 from solvable.frame.points import Metrics
 from solvable.message_passing.attention_channels import HardmaxAttention, SoftmaxAttention
-from solvable.message_passing.loop import MessagePassingResult, Start, settle
+from solvable.message_passing.loop import (
+    Denoiser,
+    MessagePassingResult,
+    Sensors,
+    Start,
+    settle,
+)
 from solvable.message_passing.outputs import Messages
 from solvable.message_passing.signal_laws import signal_denoiser
 from solvable.models.attention.indexed.descent import descended
+from solvable.models.attention.indexed.layers import LayerSensors, layer_denoiser
 from solvable.models.attention.indexed.parameters import STARTS, IndexedParameters
 from solvable.operators.sensors import TokenSensors
 
 TEST_SAMPLES = 2_000
 """Number of test samples."""
+
+TEST_DRAWS = 100
+"""Number of draws from the posterior of a test sample's indices."""
 
 
 def draw_weights(parameters: IndexedParameters, rng: np.random.Generator) -> np.ndarray:
@@ -26,12 +36,22 @@ def draw_weights(parameters: IndexedParameters, rng: np.random.Generator) -> np.
 
 
 def draw_teacher(parameters: IndexedParameters, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Return the true weights of one replicate."""
-    return {"weights": draw_weights(parameters, rng)}
+    """Return the true weights of one replicate, of shape (layers, d, d) if there are several layers."""
+    if parameters.layers == 1:
+        return {"weights": draw_weights(parameters, rng)}
+    return {"weights": draw_layers(parameters, rng)}
+
+
+def draw_layers(parameters: IndexedParameters, rng: np.random.Generator) -> np.ndarray:
+    """Draw the weights of all layers, from which the prior mean is subtracted."""
+    mean = parameters.signal.prior_mean(parameters.dimension)
+    return np.stack([draw_weights(parameters, rng) - mean for _ in range(parameters.layers)])
 
 
 def measure(parameters: IndexedParameters, rng: np.random.Generator) -> Metrics:
     """Draw one replicate and measure its errors; errors are None if message passing does not converge."""
+    if parameters.layers == 2:
+        return _measure_layers(parameters, rng)
     S = draw_weights(parameters, rng)
     d, T = parameters.dimension, parameters.tokens
     sensors = TokenSensors(rng.standard_normal((parameters.samples * T, d)), T)
@@ -40,13 +60,47 @@ def measure(parameters: IndexedParameters, rng: np.random.Generator) -> Metrics:
         return _descended(parameters, S, sensors, labels, rng)
     result = settled(parameters, sensors, parameters.channel.messages(labels))
     if result is None:
-        return {"matrix_error": None, "start_error": None, "test_error": None, "converged": 0.0}
+        return UNMEASURED | {"converged": 0.0}
     error = float(np.sum((result.estimate - S) ** 2)) / d
-    return {
+    return UNMEASURED | {
         "matrix_error": error,
-        "start_error": None,
         "test_error": test_error(parameters, S, result, rng),
-        "converged": 1.0,
+    }
+
+
+UNMEASURED: Metrics = {
+    "matrix_error": None,
+    "start_error": None,
+    "test_error": None,
+    "first_layer_error": None,
+    "last_layer_error": None,
+    "converged": 1.0,
+}
+"""Metrics of a replicate before anything is measured."""
+
+
+def _measure_layers(parameters: IndexedParameters, rng: np.random.Generator) -> Metrics:
+    """Draw one replicate of two layers and measure the errors of both."""
+    S, d, channel = draw_layers(parameters, rng), parameters.dimension, parameters.deep_channel
+    sensors = LayerSensors(TokenSensors(rng.standard_normal((2 * parameters.samples, d)), 2))
+    labels = channel.sample(sensors.forward(S), rng)
+    start = Start(
+        np.zeros_like(S), parameters.signal.variance * np.eye(2), np.zeros((len(labels), 4))
+    )
+    result = _settled(sensors, channel.messages(labels), start, layer_denoiser(parameters.signal))
+    if result is None:
+        return UNMEASURED | {"converged": 0.0}
+    errors = np.sum((result.estimate - S) ** 2, axis=(1, 2)) / d
+    tests = LayerSensors(TokenSensors(rng.standard_normal((2 * TEST_SAMPLES, d)), 2))
+    known, spread = tests.forward(result.estimate), tests.cavity(result.variance)
+    steps = rng.multivariate_normal(np.zeros(4), spread, (TEST_DRAWS, TEST_SAMPLES))
+    mean = np.mean([channel.attention(known + step) for step in steps], axis=0)
+    # a row of attention to two tokens is (a, 1 - a), so its squared error is twice that of a
+    difference = mean - channel.attention(tests.forward(S))
+    return UNMEASURED | {
+        "first_layer_error": float(errors[0]),
+        "last_layer_error": float(errors[1]),
+        "test_error": 2 * float(np.mean(np.sum(difference**2, axis=1))),
     }
 
 
@@ -61,11 +115,9 @@ def _descended(
     d, T = parameters.dimension, parameters.tokens
     tokens = np.asarray(sensors.source).reshape(-1, T, d)
     found = descended(tokens, labels.reshape(-1, T, T), parameters.rank, STARTS, rng)
-    return {
+    return UNMEASURED | {
         "matrix_error": float(np.sum((found.mean(axis=0) - S) ** 2)) / d,
         "start_error": float(np.sum((found - S) ** 2)) / (STARTS * d),
-        "test_error": None,
-        "converged": 1.0,
     }
 
 
@@ -79,10 +131,16 @@ def settled(
         np.array([[signal.variance]]),
         np.zeros((sensors.n_samples, K)),
     )
+    return _settled(sensors, messages, start, signal_denoiser(signal, 1e-6))
+
+
+def _settled(
+    sensors: Sensors, messages: Messages, start: Start, denoiser: Denoiser
+) -> MessagePassingResult | None:
     try:
         # small tolerance: near exact recovery, steps become small long before convergence
         return settle(
-            sensors, messages, start, denoiser=signal_denoiser(signal, 1e-6),
+            sensors, messages, start, denoiser=denoiser,
             schedule=((0.5, 150), (0.85, 300)), tolerance=5e-4, circling=0.02, least_variance=1e-6,
         )  # fmt: skip
     except NotConverged:
@@ -102,11 +160,11 @@ def test_error(
         return T * (T + 1) * float(np.sum((result.estimate - S) ** 2)) / d
     sensors = TokenSensors(rng.standard_normal((TEST_SAMPLES * T, d)), T)
     spread = np.sqrt(channel.variances * max(float(result.variance[0, 0]), 0.0))
-    mean, known, draws = 0.0, sensors.forward(result.estimate), 100
-    for _ in range(draws // 2):
+    mean, known = 0.0, sensors.forward(result.estimate)
+    for _ in range(TEST_DRAWS // 2):
         step = spread * rng.standard_normal(known.shape)
         mean = mean + _attention(channel, known + step) + _attention(channel, known - step)
-    difference = mean / draws - _attention(channel, sensors.forward(S))
+    difference = mean / TEST_DRAWS - _attention(channel, sensors.forward(S))
     return float(np.mean(np.sum(difference**2, axis=(1, 2))))
 
 

@@ -15,6 +15,7 @@ from solvable.message_passing.attention_channels import (
 )
 from solvable.message_passing.matrix_channels import GaussianIndices
 from solvable.message_passing.signal_laws import SymmetricSignal
+from solvable.models.attention.indexed.layers import TwoLayerAttention
 from solvable.operators.sensors import index_variances
 from solvable.spectra.product_measure import marchenko_pastur
 
@@ -39,6 +40,8 @@ class IndexedParameters(Parameters):
     """Rank ratio r/d, for a factor W with r columns in S = W W^T / sqrt(r d)."""
     activation: Activation = "softmax"
     """Activation applied to the logits: linear, or the softmax or hardmax of each row."""
+    layers: int = Field(1, ge=1, le=2)
+    """Number of attention layers; the second attends on the tokens that the first one returns."""
     estimator: Literal["message-passing", "gradient-descent"] = "message-passing"
     """Bayes-optimal message passing, or gradient descent over W averaged over 16 random starts."""
 
@@ -70,6 +73,16 @@ class IndexedParameters(Parameters):
                 f"estimator is gradient-descent with activation {self.activation} and noise "
                 f"{self.noise:g}; allowed: activation=softmax with noise=0"
             )
+        deep = (
+            self.activation == "softmax" and self.tokens == 2 and self.noise >= 0.1
+            and self.estimator == "message-passing"
+        )  # fmt: skip
+        if self.layers == 2 and not deep:
+            raise ValueError(
+                f"layers is 2 with activation {self.activation}, tokens {self.tokens}, noise "
+                f"{self.noise:g} and estimator {self.estimator}; allowed: activation=softmax, tokens=2, "
+                "noise of at least 0.1 and estimator=message-passing"
+            )
         return self
 
     @property
@@ -96,3 +109,8 @@ class IndexedParameters(Parameters):
             return HardmaxAttention(self.tokens, self.noise, self.signal.second_moment)
         v = index_variances(self.tokens)
         return GaussianIndices(v, v * self.noise / 2)
+
+    @cached_property
+    def deep_channel(self) -> TwoLayerAttention:
+        """Channel from the indices of both layers of a sample to its label."""
+        return TwoLayerAttention(self.noise)

@@ -2,15 +2,36 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from solvable.frame.points import NO_PREDICTION, Metrics
 from solvable.message_passing.finite_size import LARGEST, error_at_dimension, token_shape
 from solvable.message_passing.signal_evolution import signal_evolution
+from solvable.models.attention.indexed.layer_evolution import (
+    LEAST_ERROR,
+    layer_errors,
+    layers_test_error,
+)
 from solvable.models.attention.indexed.parameters import STARTS, IndexedParameters
 from solvable.models.attention.indexed.theory import bayes_test_error, peakedness, recovery_ratio
+
+NOT_PREDICTED: Metrics = {
+    "matrix_error": None,
+    "start_error": None,
+    "test_error": None,
+    "first_layer_error": None,
+    "last_layer_error": None,
+    "finite_size_matrix_error": None,
+    "finite_size_test_error": None,
+    "recovery_ratio": None,
+}
+"""Names of all predicted quantities."""
 
 
 def predict(parameters: IndexedParameters) -> Metrics:
     """Predict the errors in the limit and at the setting's dimension, and the recovery threshold."""
+    if parameters.layers == 2:
+        return _predict_layers(parameters)
     d, threshold = parameters.dimension, recovery_ratio(parameters)
     ratio = parameters.samples / d**2
     limit = signal_evolution(parameters.signal, parameters.channel, ratio)
@@ -52,19 +73,32 @@ def predict(parameters: IndexedParameters) -> Metrics:
             "matrix_error": (1 + 1 / STARTS) * float(limit.error),
             "finite_size_matrix_error": None if error is None else (1 + 1 / STARTS) * error,
             "start_error": None if error is None else 2 * error,
-            "test_error": None,
-            "finite_size_test_error": None,
             "recovery_ratio": threshold,
         }
-        return metrics | ({NO_PREDICTION: reason} if reason else {})
-    return {
-        "start_error": None,
+        return NOT_PREDICTED | metrics | ({NO_PREDICTION: reason} if reason else {})
+    return NOT_PREDICTED | {
         "matrix_error": float(limit.error),
         "test_error": bayes_test_error(parameters, float(limit.error), float(limit.noise)),
         "finite_size_matrix_error": error,
         "finite_size_test_error": test,
         "recovery_ratio": threshold,
         **({NO_PREDICTION: reason} if reason else {}),
+    }
+
+
+def _predict_layers(parameters: IndexedParameters) -> Metrics:
+    """Predict the errors of both layers in the limit."""
+    channel, ratio = parameters.deep_channel, parameters.samples / parameters.dimension**2
+    errors = layer_errors(parameters.signal, channel, ratio)
+    if errors is None:
+        return NOT_PREDICTED | {
+            NO_PREDICTION: f"the error of the first layer is below {LEAST_ERROR:g}, where the state "
+            "evolution of two layers is not computed. Lower sample_ratio or raise noise."
+        }
+    return NOT_PREDICTED | {
+        "first_layer_error": float(errors[0]),
+        "last_layer_error": float(errors[1]),
+        "test_error": layers_test_error(channel, errors),
     }
 
 
@@ -82,6 +116,9 @@ MARGIN = 6.0
 def chance(parameters: IndexedParameters, prediction: Metrics) -> Metrics:
     """Metrics of estimates that ignore the data: the prior mean, or draws from the prior."""
     variance = parameters.signal.variance
+    if parameters.layers == 2:
+        test = layers_test_error(parameters.deep_channel, np.full(2, variance))
+        return {"first_layer_error": variance, "last_layer_error": variance, "test_error": test}
     if parameters.estimator == "gradient-descent":
         average = (1 + 1 / STARTS) * variance
         return {

@@ -49,6 +49,16 @@ PRESETS = {
         },
         replicates=8,
     ),
+    "layers": Preset(
+        "Two layers of attention with noisy logits, 40 and 100 dimensions; a minute.",
+        {
+            "layers": (2,),
+            "dimension": (40, 100),
+            "noise": (0.2,),
+            "sample_ratio": (0.1, 0.2, 0.35),
+        },
+        replicates=12,
+    ),
     "dimensions": Preset(
         "One setting in 40 to 100 dimensions: the error approaches its limit as 1/d.",
         {
@@ -65,7 +75,7 @@ PRESETS = {
 system = System(
     name="attention-indexed",
     title="Estimation of attention weights from attention matrices",
-    version="2",
+    version="3",
     parameters=IndexedParameters,
     measure="measure:measure",
     predict="predict:predict",
@@ -76,7 +86,13 @@ system = System(
         "sample ratio n/d²",
         point_name="n/d² = {sample_ratio:.4g}, d = {dimension}, {activation}, {tokens} tokens, "
         "noise {noise:g}, rank {rank_ratio:g} d",
-        words={"activation": "{}", "estimator": "{}", "tokens": "T = {}", "noise": "noise {:g}"},
+        words={
+            "activation": "{}",
+            "estimator": "{}",
+            "tokens": "T = {}",
+            "layers": "L = {}",
+            "noise": "noise {:g}",
+        },
         margin=1.1,
         resolution=40,
     ),
