@@ -36,7 +36,6 @@ def norm_corrected(name: str, response: str = "power_response") -> Callable[[Poi
 
 
 MATRIX, TEST = norm_corrected("matrix_error"), norm_corrected("test_error")
-SINGLE = norm_corrected("single_error")
 RIDGE = norm_corrected("ridge_error", "ridge_power_response")
 
 
@@ -64,8 +63,8 @@ testable = of("message-passing")
 
 
 def near_best_rate(cell: Cell) -> bool:
-    """Select gradient descent at learning rates at which the training error keeps oscillating."""
-    return 0.6 <= cell.setting.learning_rate <= 0.8 and of("gradient-descent")(cell)
+    """Select gradient descent at the learning rates at which the average has the smallest error."""
+    return 0.55 <= cell.setting.learning_rate <= 0.75 and of("gradient-descent")(cell)
 
 
 def below_or_between(point: Point) -> bool:
@@ -157,24 +156,14 @@ CLAIMS = (
         "with --preset nuclear-norm",
     ),
     Agreement(
-        "starts-are-draws-of-the-posterior",
-        "At learning rates near 0.7, the error of one start of gradient descent is twice the "
-        "Bayes-optimal error.",
-        SINGLE, "derivations/sensing (27)",
-        expected="single_error", within=0.15, relative=True,
-        because="15 %, because gradient descent draws from the posterior only approximately.",
-        where=near_best_rate, missing="needed: estimator=gradient-descent, noise=0, learning_rate from "
-        "0.6 to 0.8; run with --preset descent", power=0.3,
-    ),
-    Agreement(
         "average-of-gradient-descent",
-        "At learning rates near 0.7, the average of k starts has 1 + 1/k times the Bayes-optimal "
+        "At learning rates near 0.65, the average of k starts has 1 + 1/k times the Bayes-optimal "
         "error.",
-        MATRIX, "derivations/sensing (27)",
-        expected="matrix_error", within=0.25, relative=True,
-        because="25 %, because gradient descent draws from the posterior only approximately, and the "
-        "average of 64 published runs at d = 100 is 9 % above.",
+        MATRIX, "derivations/sensing (27)", expected="matrix_error",
+        within=lambda cell: 10 / cell.setting.dimension, relative=True,
+        because="10/d for terms of order 1/d: the average of 64 published runs at d = 100 is 9 % above.",
         where=near_best_rate, missing="needed: estimator=gradient-descent, noise=0, learning_rate from "
-        "0.6 to 0.8; run with --preset descent", power=0.4,
+        "0.55 to 0.75; run with --preset descent", power=0.4,
     ),
 )
+# fmt: on
