@@ -56,7 +56,8 @@ def entropy_metrics(
     entropy: FreeEntropy, prior_error: float, sample_ratio: float, error: float
 ) -> Metrics:
     """Mutual information, and the free entropy at 60 overlaps q = 1 - E/E_0 with its maxima."""
-    shown = np.linspace(0, 0.99, 60)
+    # more places near q = 1, where the free entropy bends
+    shown = 1 - np.linspace(1, 0.1, 60) ** 2
     overlaps = 1 - entropy.error[::-1] / prior_error
     values = np.interp(shown, overlaps, entropy.values(sample_ratio)[::-1])
     return {
