@@ -127,6 +127,7 @@ class MessagePassingResult:
     messages: np.ndarray  # messages g of the last step, shape (n, K)
     steps: int
     residual: float  # change of the estimate in the last step, relative to the estimate's norm
+    denoised: np.ndarray  # denoiser's output in the last step; the estimate is its damped average
     history: tuple[np.ndarray, ...] = ()  # estimates after each step, if keep=True
 
 
@@ -220,19 +221,18 @@ def message_passing(
         new, slope = messages(omega, cavity)
         A = sensors.precision(slope)
         b = sensors.weigh(h, A) + sensors.adjoint(new)
-        mean, variance = denoiser(b, _nonnegative(A))
+        denoised, variance = denoiser(b, _nonnegative(A))
         # The whole state is damped after an undamped step, which shrinks oscillating modes. Damping
         # inside a step spoils the Onsager terms.
         g = (1 - damping) * new + damping * g
-        mean = (1 - damping) * mean + damping * h
+        mean = (1 - damping) * denoised + damping * h
         variance = (1 - damping) * variance + damping * V
         power = float(np.sum(mean**2)) / (sensors.size * len(V))
         norm = max(float(np.linalg.norm(mean)), 1e-300)
         change = float(np.linalg.norm(mean - h)) / norm
         if change <= circling:
             # Compare with the estimate two steps ago: eigenvalues that cross a spectral edge in every
-            # step
-            # alternate forever, and a drift would not cancel.
+            # step alternate forever, and a drift would not cancel.
             change = min(change, float(np.linalg.norm(mean - before)) / (2 * norm))
         before = h
         h, V = mean, _floored(variance, least_variance)
@@ -243,7 +243,7 @@ def message_passing(
             raise _failure("diverged", trace, "Raise damping, or start from a better estimate.")
         at_floor = bool(np.linalg.eigvalsh(variance)[0] <= least_variance)
         if change <= tolerance or (step > 5 and (power < 1e-4 or at_floor)):
-            return MessagePassingResult(h, V, g, step, change, tuple(history))
+            return MessagePassingResult(h, V, g, step, change, denoised, tuple(history))
     raise _failure("did not settle", trace, "Raise damping, max_steps or the dimension.")
 
 

@@ -31,8 +31,7 @@ class MatrixChannel(Protocol):
 def bayes_message(values: np.ndarray) -> Message:
     """Messages from posterior means; the messages' second moments serve as slopes."""
     # For posterior means, -E[dg/domega] = E[g²]. With the slopes dg/domega instead, the iteration
-    # diverges
-    # on finite samples, by factors above 10^18   (sensing 6).
+    # diverges on finite samples, by factors above 10^18   (sensing 6).
     return Message(values, -values.T @ values)
 
 

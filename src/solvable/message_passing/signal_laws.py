@@ -104,8 +104,7 @@ class SymmetricSignal:
         if mapped is not None:
             return scale * mapped
         law = SpectralLaw(spectrum, noise=float(np.sqrt(noise)))
-        # spectrum with a gap: set the edge higher, because a sample's largest eigenvalue exceeds the
-        # limit
+        # with a gap in the spectrum, a sample's largest eigenvalue exceeds the limit: raise the edge
         room = 1 + largest_by_chance(ratio, values.size)
         larger = SpectralLaw(spectrum, noise=float(np.sqrt(noise)) / room)
         return denoised(law, np.clip(values, law.edges[0, 0], room * larger.edges[-1, 1]))

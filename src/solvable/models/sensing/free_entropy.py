@@ -15,6 +15,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from solvable.frame.points import Metrics
 from solvable.message_passing.matrix_channels import MatrixChannel
 from solvable.message_passing.signal_laws import Signal
 
@@ -40,13 +41,6 @@ class FreeEntropy:
         rises = np.sign(np.diff(self.values(sample_ratio)))
         return int(np.sum(np.diff(np.concatenate([[1.0], rises, [-1.0]])) < 0))
 
-    def best_error(self, sample_ratio: float, found: float) -> float:
-        """Error at the highest maximum; `found` if this fixed point is next to the highest node."""
-        top = int(np.argmax(self.values(sample_ratio)))
-        low = 0.0 if top == 0 else self.error[top - 1]
-        high = np.inf if top == self.error.size - 1 else self.error[top + 1]
-        return found if low <= found <= high else float(self.error[top])
-
     def mutual_information(self, sample_ratio: float, error: float) -> float | None:
         """Information of all labels about the matrix, per entry; None without noise."""
         if not np.isfinite(self.rest).all():
@@ -58,14 +52,25 @@ class FreeEntropy:
         return float(sample_ratio * rest + matrix)
 
 
-def overlap_curve(
-    entropy: FreeEntropy, prior_error: float, sample_ratio: float
-) -> dict[str, list[float | None]]:
-    """Free entropy at 60 overlaps q = 1 - E/E_0, as two lists for a figure."""
-    shown = np.linspace(0, 0.99, 60)
+def entropy_metrics(
+    entropy: FreeEntropy, prior_error: float, sample_ratio: float, error: float
+) -> Metrics:
+    """Mutual information, and the free entropy at 60 overlaps q = 1 - E/E_0 with its maxima."""
+    # more places near q = 1, where the free entropy bends
+    shown = 1 - np.linspace(1, 0.1, 60) ** 2
     overlaps = 1 - entropy.error[::-1] / prior_error
     values = np.interp(shown, overlaps, entropy.values(sample_ratio)[::-1])
-    return {"overlap": shown.tolist(), "free_entropy": values.tolist()}
+    return {
+        "mutual_information": entropy.mutual_information(sample_ratio, error),
+        "maxima": float(entropy.maxima(sample_ratio)),
+        "overlap": shown.tolist(),
+        "free_entropy": values.tolist(),
+    }
+
+
+def label_information(noise: float, variance: float) -> float:
+    """Information of one more label with Gaussian noise about an index of the given variance."""
+    return float(np.log1p(variance / noise)) / 2
 
 
 def scored_information(noise: float, variance: float, noisy_error: float) -> float:
@@ -76,14 +81,6 @@ def scored_information(noise: float, variance: float, noisy_error: float) -> flo
     """
     s = noise + variance
     return (float(np.log(s / noise)) + noisy_error / s - 1) / 2
-
-
-def polynomial_integral(x: np.ndarray, y: np.ndarray) -> float:
-    """Integral of the polynomial through a few points, from the first to the last."""
-    middle = x.mean()
-    primitive = np.polyint(np.polyfit(x - middle, y, x.size - 1))
-    low, high = np.polyval(primitive, [x[0] - middle, x[-1] - middle])
-    return float(high - low)
 
 
 def free_entropy(signal: Signal, channel: MatrixChannel) -> FreeEntropy:

@@ -122,7 +122,7 @@ def test_test_error_of_drawn_weights(dimension, rank_ratio, tokens, activation):
         S = draw_weights(parameters, rng)
         G = rng.standard_normal(S.shape)
         F = signal.denoise(S + np.sqrt(noise / (2 * dimension)) * (G + G.T), noise)
-        result = MessagePassingResult(F, variance, np.zeros(0), 0, 0.0)
+        result = MessagePassingResult(F, variance, np.zeros(0), 0, 0.0, F)
         found.append(error_of_attention(parameters, S, result, rng))
         errors.append(np.sum((F - S) ** 2) / dimension)
     expected = bayes_test_error(parameters, float(np.mean(errors)), noise)

@@ -40,6 +40,12 @@ def test_the_solution_fits_and_has_a_certificate():
         assert norm(other) > norm(found.estimate) * (1 - 2e-5)
 
 
+@pytest.mark.parametrize("ratio", [1.0, 1.3])
+def test_as_many_labels_as_entries_determine_the_matrix(ratio):
+    S, X, y = problem(8, 12, 2, ratio, 0)
+    np.testing.assert_allclose(least_nuclear_norm(X, S.shape, y).estimate, S, atol=1e-8)
+
+
 def test_too_few_steps_are_reported():
     S, X, y = problem(8, 12, 2, 0.5, 0)
     with pytest.raises(NotConverged, match="after 25 steps"):

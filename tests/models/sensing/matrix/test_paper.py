@@ -125,3 +125,26 @@ def test_rank_of_soft_thresholded_matrices():
             for _ in range(2)
         ]
         assert np.mean(ranks) == pytest.approx(best.kept, abs=0.01)
+
+
+def test_rank_with_a_large_eigenvalue():
+    """Small eigenvalues count in the rank whatever the largest one is (sensing 11)."""
+    setting = MatrixSensingParameters(
+        dimension=100, signal="power-law", sensors="goe", estimator="nuclear-norm", noise=0.1,
+        sample_ratio=0.2,
+    )  # fmt: skip
+    ranks = [
+        system.measure(setting, random_stream("rank", seed))["rank_fraction"] for seed in range(3)
+    ]
+    # one eigenvalue, and three standard errors of 0.006; a cut at 5e-3 of the largest lowers it by 0.05
+    assert np.mean(ranks) == pytest.approx(system.predict(setting)["rank_fraction"], abs=0.03)
+
+
+def test_rank_at_exact_recovery():
+    setting = MatrixSensingParameters(
+        dimension=40, rank_ratio=0.2, noise=0.0, estimator="nuclear-norm", sensors="goe",
+        sample_ratio=0.45,
+    )  # fmt: skip
+    found = system.measure(setting, random_stream("exact", 0))
+    assert found["matrix_error"] < 1e-3
+    assert found["rank_fraction"] == pytest.approx(0.2)

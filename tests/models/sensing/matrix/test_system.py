@@ -147,7 +147,6 @@ def test_claims_find_their_points(claim, points):
             "universality", "matrix_error",
             lambda v, p: v * (1 + 0.5 * (p.parameters["sensors"] == "rank-one")),
         ),
-        ("error-at-the-maximum", "matrix_error", lambda v, p: 1.5 * v),
         ("information-of-a-label", "information_rate", lambda v, p: None if v is None else 1.5 * v),
         ("mutual-information", "information_rate", lambda v, p: None if v is None else 1.2 * v),
         (

@@ -8,7 +8,9 @@ from solvable.frame.curves import Axis, Curve
 from solvable.frame.panels import Panel
 from solvable.frame.points import Point
 from solvable.frame.traces import Trace
+from solvable.models.sensing import information
 from solvable.models.sensing.bilinear.parameters import BilinearParameters
+from solvable.models.sensing.information import bayes
 from solvable.plots.figure import Marker
 
 THRESHOLDS = {"recovery_ratio": "recovery", "nuclear_norm_ratio": "nuclear norm"}
@@ -18,11 +20,6 @@ SAMPLES = Axis("sample_ratio", "sample ratio n/(dL)", scale="linear")
 """The system's own axis, for panels that are drawn if the overlaid parameter varies."""
 
 
-def passing(curve: Curve) -> bool:
-    """Return True for curves of message passing."""
-    return bool(curve.setting.estimator == "message-passing")
-
-
 def descending(curve: Curve) -> bool:
     """Return True for curves of gradient descent."""
     return bool(curve.setting.estimator == "gradient-descent")
@@ -30,8 +27,7 @@ def descending(curve: Curve) -> bool:
 
 def per_parameter(setting: BilinearParameters) -> float:
     """Samples over free parameters of the factors, n / (r (d + L))."""
-    d, L = setting.shape
-    return setting.samples / (setting.rank * (d + L))
+    return setting.samples / (setting.rank * sum(setting.shape))
 
 
 def weak_recovery_line(curves: Sequence[Curve]) -> list[Marker]:
@@ -62,13 +58,12 @@ PANELS = (
             Trace("ridge_error", "ridge on all entries", dashed=True),
         ],
         "Matrix error against samples per entry. Lines: predicted errors of the Bayes-optimal estimator "
-        "and "
-        "of ridge regression; points: measured errors of message passing and ridge regression. Vertical "
-        "lines: sample ratios above which the Bayes-optimal estimator and the least nuclear norm recover "
-        "the matrix from noiseless labels.",
+        "and of ridge regression; points: measured errors of message passing and ridge regression. "
+        "Vertical lines: sample ratios above which the Bayes-optimal estimator and the least nuclear "
+        "norm recover the matrix from noiseless labels.",
         markers=THRESHOLDS,
         y_range=(-0.02, 1.02),
-        when=passing,
+        when=bayes,
     ),
     Panel(
         "test-error",
@@ -80,7 +75,7 @@ PANELS = (
         ],
         "The test error equals the matrix error; on noisy labels, add the noise variance.",
         markers={"recovery_ratio": "recovery"},
-        when=passing,
+        when=bayes,
     ),
     Panel(
         "ranks",
@@ -92,7 +87,7 @@ PANELS = (
         overlay=("rank_ratio",),
         along=SAMPLES,
         y_range=(-0.02, 1.02),
-        when=passing,
+        when=bayes,
     ),
     Panel(
         "per-parameter",
@@ -106,7 +101,7 @@ PANELS = (
         overlay=("rank_ratio",),
         along=Axis("sample_ratio", "sample ratio n/(r(d+L))", value=per_parameter),
         y_range=(-0.02, 1.02),
-        when=passing,
+        when=bayes,
     ),
     Panel(
         "aspects",
@@ -119,7 +114,7 @@ PANELS = (
         overlay=("aspect",),
         along=SAMPLES,
         y_range=(-0.02, 1.02),
-        when=passing,
+        when=bayes,
     ),
     Panel(
         "estimators",
@@ -159,29 +154,7 @@ PANELS = (
         y_range=(-0.02, 2.22),
         when=descending,
     ),
-    Panel(
-        "free-entropy",
-        "Free entropy",
-        "free entropy per entry",
-        [Trace("free_entropy", "", measured=False)],
-        "Predicted free entropy against the overlap q = 1 - E of the estimate with the matrix, minus "
-        "its value at q = 0. One maximum means that message passing reaches the Bayes-optimal error.",
-        against=lambda point: point.predicted("overlap"),
-        x_label="overlap q",
-        when=passing,
-    ),
-    Panel(
-        "information",
-        "Information of the labels",
-        "information (nats)",
-        [
-            Trace("mutual_information", "all labels, per entry", measured=False),
-            Trace("information_rate", "one more label"),
-        ],
-        "Predicted mutual information of all labels and the matrix, and its derivative, the "
-        "information of one more label. Points: information from the score of fresh labels.",
-        when=lambda curve: curve.setting.noise > 0 and passing(curve),
-    ),
+    *information.PANELS,
     Panel(
         "matrix-error-by-aspect",
         "Matrix error against aspect ratio",
@@ -190,6 +163,6 @@ PANELS = (
         "Bayes-optimal error (line) and error of message passing (points) at fixed samples per entry.",
         along=Axis("aspect", "aspect ratio L/d"),
         y_range=(-0.02, 1.02),
-        when=passing,
+        when=bayes,
     ),
 )

@@ -30,14 +30,10 @@ def thresholds(signal: RectangularSignal) -> Metrics:
 
 
 def weak_recovery(signal: RectangularSignal, noise: float) -> Metrics:
-    """Threshold of weak recovery at vanishing rank, per entry and per free parameter r (d + L)."""
+    """Threshold of weak recovery at vanishing rank, in samples per free parameter r (d + L)."""
     # n / (r (d + L)) = (1 + Delta) sqrt(beta) / (1 + beta)   (sensing 25)
-    beta, rho = signal.aspect, signal.rank_ratio
-    samples = (1 + noise) * np.sqrt(beta) / (1 + beta)
-    return {
-        "weak_recovery_per_parameter": float(samples),
-        "weak_recovery_ratio": float(samples * rho * (1 + beta) / beta),
-    }
+    samples = (1 + noise) * np.sqrt(signal.aspect) / (1 + signal.aspect)
+    return {"weak_recovery_per_parameter": float(samples)}
 
 
 def ridge_error(sample_ratio: np.ndarray | float, noise: float) -> np.ndarray:

@@ -14,7 +14,6 @@ from solvable.message_passing.rectangular_signal import RectangularSignal
 HELD = 3e8
 """Largest number of sensor entries kept in memory; larger sensors are drawn again for each product."""
 
-
 DENSE = 4e7
 """Largest number of sensor entries for estimators that are no message passing."""
 
@@ -75,6 +74,11 @@ class BilinearParameters(Parameters):
     def shape(self) -> tuple[int, int]:
         """Shape (d, L) of the weight matrix."""
         return self.dimension, self.length
+
+    @property
+    def ratio(self) -> float:
+        """Samples per entry n/(dL), for the integer number of samples."""
+        return self.samples / (self.dimension * self.length)
 
     @property
     def channel(self) -> GaussianIndices:

@@ -14,7 +14,11 @@ from solvable.models.sensing.bilinear.limits import (
 )
 from solvable.models.sensing.bilinear.nuclear_norm import nuclear_norm_error
 from solvable.models.sensing.bilinear.parameters import BilinearParameters
-from solvable.models.sensing.free_entropy import FreeEntropy, free_entropy, overlap_curve
+from solvable.models.sensing.free_entropy import (
+    entropy_metrics,
+    free_entropy,
+    label_information,
+)
 
 STEEPEST = 3.0
 """Largest factor by which the predicted error may change within the scatter of drawn matrices."""
@@ -25,10 +29,8 @@ def curve(parameters: BilinearParameters, coordinates: np.ndarray) -> list[Metri
     # the axis of a figure may start at 0, where state evolution is not defined and the error is 1
     alpha = np.maximum(np.asarray(coordinates, dtype=float), 1e-4)
     signal, noise = parameters.signal, parameters.noise
-    # logarithmic slopes of the error, from 1 % more and fewer samples and from 1 % more and less noise
-    near = alpha * np.array([[1.0], [0.99], [1.01]])
     # t = (Delta + E) / alpha, E = mmse(t)   (sensing 15)
-    bayes, *sides = signal_evolution(signal, parameters.channel, near).error
+    bayes = signal_evolution(signal, parameters.channel, alpha).error
     noises = [noise * factor for factor in (1.01, 0.99)]
     channels = [parameters.model_copy(update={"noise": value}).channel for value in noises]
     # dlogE / dlogP = 1 - dlogE / dlogDelta   (sensing 19)
@@ -54,7 +56,8 @@ def curve(parameters: BilinearParameters, coordinates: np.ndarray) -> list[Metri
         "infinite_aspect_error": infinite_aspect_error(
             alpha, rank_ratio=signal.rank_ratio, noise=noise
         ).tolist(),
-        "steepness": np.maximum(-_slope(sides[::-1]), 0.0).tolist(),
+        # I-MMSE: dI / dalpha = log(1 + E / Delta) / 2   (sensing 24)
+        "information_rate": [label_information(noise, E) if noise else None for E in bayes],
         "power_response": response.tolist(),
         "ridge_power_response": ridge_response.tolist(),
     }
@@ -65,25 +68,13 @@ def curve(parameters: BilinearParameters, coordinates: np.ndarray) -> list[Metri
     return [
         {name: column[k] for name, column in columns.items()}
         | shared
-        | _entropy_metrics(entropy, float(alpha[k]), float(bayes[k]), noise)
+        | entropy_metrics(entropy, 1.0, float(alpha[k]), float(bayes[k]))
         for k in range(alpha.size)
     ]
 
 
-def _entropy_metrics(entropy: FreeEntropy, alpha: float, error: float, noise: float) -> Metrics:
-    """Free entropy along the overlap, its highest maximum and the mutual information."""
-    rate = float(np.log1p(error / noise)) / 2 if noise else None
-    return {
-        "free_entropy_error": entropy.best_error(alpha, error),
-        "maxima": float(entropy.maxima(alpha)),
-        "information_rate": rate,  # I-MMSE: dI / dalpha   (sensing 24)
-        "mutual_information": entropy.mutual_information(alpha, error),
-        **overlap_curve(entropy, 1.0, alpha),
-    }
-
-
 def _slope(sides: list[np.ndarray]) -> np.ndarray:
-    """Logarithmic slope from the errors 1 % above and 1 % below a value; 0 where an error is 0."""
+    """Logarithmic slope from the errors at 1 % more and 1 % less noise; 0 where an error is 0."""
     more, less = (np.asarray(side) for side in sides)
     known = (more > 0) & (less > 0)
     return np.where(known, np.log(np.where(known, more / np.where(known, less, 1), 1)) / 0.02, 0.0)
@@ -91,11 +82,10 @@ def _slope(sides: list[np.ndarray]) -> np.ndarray:
 
 def predict(parameters: BilinearParameters) -> Metrics:
     """Predict the metrics by state evolution at the integer shape, rank and number of samples."""
-    d, L = parameters.shape
-    metrics = curve(parameters, np.array([parameters.samples / (d * L)]))[0]
+    metrics = curve(parameters, np.array([parameters.ratio]))[0]
     reason = unsettled(parameters, metrics)
     if reason:
-        own = ("matrix_error", "test_error", "noisy_test_error", "single_error", "steepness",
+        own = ("matrix_error", "test_error", "noisy_test_error", "single_error",
                "power_response", "information_rate")  # fmt: skip
         metrics |= dict.fromkeys(own) | {NO_PREDICTION: reason}
     return metrics
@@ -105,8 +95,7 @@ def unsettled(parameters: BilinearParameters, metrics: Metrics) -> str:
     """Reason why the limit does not predict the error at this size; empty if the limit does."""
     if metrics["matrix_error"] is None:
         return "gradient descent has a prediction for noiseless labels alone; set noise=0."
-    d, L = parameters.shape
-    alpha = parameters.samples / (d * L)
+    d, alpha = parameters.dimension, parameters.ratio
     # A drawn matrix's recovery threshold and squared norm have the relative scatter (2 / (r d))^(1/2).
     width = min(0.5, (2 / (parameters.rank * d)) ** 0.5)
     sides = alpha * np.array([1 - width, 1 + width])
@@ -120,8 +109,7 @@ def unsettled(parameters: BilinearParameters, metrics: Metrics) -> str:
         f"sample_ratio is too near recovery: the predicted error falls from {above:.2g} to {below:.2g} "
         f"if sample_ratio changes by {100 * width:.0f} %, the scatter of the recovery threshold between "
         f"matrices with rank {parameters.rank} and {d} rows. Raise dimension or noise, or move "
-        "sample_ratio away from "
-        f"{metrics['threshold_ratio']:.3g}."
+        f"sample_ratio away from {metrics['threshold_ratio']:.3g}."
     )
 
 
@@ -135,7 +123,7 @@ def chance(parameters: BilinearParameters, prediction: Metrics) -> Metrics:
         "noisy_test_error": error + parameters.noise,
         "single_error": 2.0 if several else None,
         "ridge_error": 1.0,
-        "information_rate": float(np.log1p(1 / parameters.noise)) / 2
+        "information_rate": label_information(parameters.noise, 1.0)
         if prediction.get("information_rate") is not None
         else None,
     }

@@ -9,7 +9,7 @@ import numpy as np
 from solvable.frame.agreement import Agreement, Cell
 from solvable.frame.estimates import Contrast, Estimate, Lead
 from solvable.frame.points import Point
-from solvable.models.sensing.free_entropy import polynomial_integral
+from solvable.models.sensing.information import mutual_information
 from solvable.models.sensing.matrix.predict import at_dimension
 
 
@@ -56,7 +56,7 @@ def relative_order(point: Point) -> float:
     return float(point.predicted("finite_size_matrix_error")) / limit if limit else np.nan
 
 
-def alike(points: Sequence[Point]) -> tuple[float, float] | None:
+def ratio_of_sensors(points: Sequence[Point]) -> tuple[float, float] | None:
     """Mean ratio of the corrected errors of rank-one and of GOE measurements; 1 is expected."""
     kinds: dict[float, dict[str, float]] = {}
     for point in points:
@@ -65,30 +65,6 @@ def alike(points: Sequence[Point]) -> tuple[float, float] | None:
             kinds.setdefault(point.setting.ratio, {})[point.setting.sensors] = error
     ratios = [both["rank-one"] / both["goe"] for both in kinds.values() if len(both) == 2]
     return (float(np.mean(ratios)), 1.0) if ratios else None
-
-
-def expected_maximum(point: Point) -> np.ndarray:
-    """Error at the highest maximum of the free entropy, times the relative first order in 1/d."""
-    return np.asarray(point.predicted("free_entropy_error") * relative_order(point))
-
-
-def information_gained(points: Sequence[Point]) -> tuple[float, float] | None:
-    """Integral of the measured information of a label over the sample ratio, and its prediction."""
-    points = sorted(points, key=lambda point: point.setting.ratio)
-    alpha = np.array([point.setting.ratio for point in points])
-    rates = np.array([float(point.mean("information_rate")) for point in points])
-    limit, finite = (
-        np.array([float(point.predicted(name)) for point in points])
-        for name in ("limit_rate", "information_rate")
-    )
-    total = [float(point.predicted("mutual_information")) for point in (points[0], points[-1])]
-    if not np.isfinite([*rates, *finite, *total]).all():
-        return None
-    # the first order in 1/d enters by the same integral
-    return (
-        polynomial_integral(alpha, rates),
-        total[1] - total[0] + polynomial_integral(alpha, finite - limit),
-    )
 
 
 # fmt: off
@@ -114,8 +90,7 @@ CLAIMS = (
         "is predicted.",
         where=of("nuclear-norm"),
         missing="needed: estimator=nuclear-norm, dimension >= 20 and a first order in 1/d below 0.3, "
-        "away from "
-        "recovery without noise",
+        "away from recovery without noise",
     ),
     Agreement(
         "train-error",
@@ -127,7 +102,7 @@ CLAIMS = (
         # With few measurements the training error is small, and measurements show terms of order 1/d
         # that double the training error.
         where=lambda cell: at_size(cell)
-        and cell.expected > 0.25 * (cell.setting.noise + 2 * cell.predicted("matrix_error")),
+        and cell.expected > 0.25 * (cell.setting.label_noise + 2 * cell.predicted("matrix_error")),
         missing="no point has a predicted training error above a quarter of the noisy test error; "
         "raise sample_ratio or noise",
     ),
@@ -136,7 +111,8 @@ CLAIMS = (
         "The rank of the nuclear-norm estimate over the dimension equals the prediction.",
         "rank_fraction", "derivations/sensing (11)", power=0.3,
         within=lambda cell: 0.03 + 1 / cell.setting.dimension,
-        because="1/d for one eigenvalue, and 0.03 because the best penalty has a flat optimum.",
+        because="1/d for one eigenvalue, and 0.03 for terms of order 1/d, because only the limit is "
+        "predicted.",
         where=of("nuclear-norm"), missing="needed: estimator=nuclear-norm, dimension >= 20 and a first "
         "order in 1/d below 0.3",
     ),
@@ -171,22 +147,12 @@ CLAIMS = (
         "universality",
         "Rank-one and GOE measurements give the same error, after division by the predicted first "
         "order in 1/d of each.",
-        "derivations/sensing (22)", estimate=alike,
+        "derivations/sensing (22)", estimate=ratio_of_sensors,
         apart=("sensors", "sample_ratio"), fewest=2, within=0.04, relative=True,
         because="4 % for the second order in 1/d.",
         where=lambda point: point.setting.estimator == "bayes" and point.setting.dimension >= 40,
         missing="needed: estimator=bayes and both kinds of sensors with dimension >= 40; run with "
         "--preset universality",
-    ),
-    Agreement(
-        "error-at-the-maximum",
-        "The error of message passing is the error at the highest maximum of the free entropy.",
-        "matrix_error", "derivations/sensing (24)", relative=True,
-        power=0.2, expected=expected_maximum, within=lambda cell: 0.04 + growth(cell) ** 2,
-        because="As for the error of Bayes message passing.",
-        where=of("bayes"),
-        missing="needed: estimator=bayes, dimension >= 20 and a first order in 1/d below 0.3, away from "
-        "recovery without noise",
     ),
     Agreement(
         "information-of-a-label",
@@ -198,19 +164,6 @@ CLAIMS = (
         missing="needed: estimator=bayes, output=linear, noise above 0 and a first order in 1/d below "
         "0.3",
     ),
-    Estimate(
-        "mutual-information",
-        "Between the fewest and the most measurements, the labels add the predicted mutual "
-        "information.",
-        "derivations/sensing (24)",
-        estimate=information_gained, apart=("sample_ratio",), fewest=4, within=0.03, relative=True,
-        because="Second order in 1/d, and the integral of a polynomial through at least four points.",
-        where=lambda point: bool(
-            point.setting.estimator == "bayes" and point.setting.label_noise > 0
-            and point.setting.output == "linear"
-        ),
-        missing="needed: at least four sample ratios with estimator=bayes, output=linear and noise "
-        "above 0",
-    ),
+    mutual_information(within=0.03),
 )
 # fmt: on

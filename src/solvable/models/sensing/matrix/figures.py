@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from solvable.frame.curves import Axis, Curve
+from solvable.frame.curves import Axis
 from solvable.frame.panels import Panel
 from solvable.frame.traces import Trace
+from solvable.models.sensing import information
+from solvable.models.sensing.information import bayes
 
 MARKERS = {"recovery_ratio": "recovery without noise"}
 
@@ -12,11 +14,6 @@ CAPTION = (
     "Error of the estimated matrix against measurements per squared dimension. Vertical line: sample "
     "ratio above which the estimator recovers the signal from labels without noise. "
 )
-
-
-def bayes(curve: Curve) -> bool:
-    """Return True for curves of Bayes message passing."""
-    return bool(curve.setting.estimator == "bayes")
 
 
 PANELS = (
@@ -30,7 +27,7 @@ PANELS = (
         ],
         CAPTION + "Dashed: limit plus the first order in 1/d.",
         markers=MARKERS,
-        when=lambda curve: curve.setting.estimator == "bayes",
+        when=bayes,
     ),
     Panel(
         "error-of-nuclear-norm",
@@ -57,31 +54,7 @@ PANELS = (
         along=Axis("sample_ratio", "sample ratio n/d²"),
         when=bayes,
     ),
-    Panel(
-        "free-entropy",
-        "Free entropy",
-        "free entropy per squared dimension",
-        [Trace("free_entropy", "", measured=False)],
-        "Predicted free entropy against the overlap q = 1 - E/E(0) of the estimate with the signal, "
-        "minus its value at q = 0. The highest maximum is the Bayes-optimal overlap.",
-        against=lambda point: point.predicted("overlap"),
-        x_label="overlap q",
-        when=bayes,
-    ),
-    Panel(
-        "information",
-        "Information of the labels",
-        "information (nats)",
-        [
-            Trace("mutual_information", "all labels, per squared dimension", measured=False),
-            Trace("information_rate", "one more label"),
-        ],
-        "Predicted mutual information of all labels and the signal, and its derivative, the "
-        "information of one more label. Points: expected score of fresh labels.",
-        when=lambda curve: (
-            bayes(curve) and curve.setting.output == "linear" and curve.setting.label_noise > 0
-        ),
-    ),
+    *information.PANELS,
     Panel(
         "spectrum",
         "Eigenvalues of the estimate",

@@ -65,7 +65,7 @@ def measure(parameters: MatrixSensingParameters, rng: np.random.Generator) -> Me
         if parameters.dimension >= 4 * GROUPS:
             groups = [None] * GROUPS
         return blank | {"eigenvalues": groups, "converged": 0.0}
-    metrics = score(parameters, signal, sensors, y, found.estimate)
+    metrics = score(parameters, signal, sensors, y, found)
     return metrics | {
         "converged": 1.0,
         "information_rate": _information(parameters, found, metrics),
@@ -155,23 +155,32 @@ def score(
     signal: np.ndarray,
     sensors: TokenSensors | GoeSensors,
     y: np.ndarray,
-    found: np.ndarray,
+    found: MessagePassingResult,
 ) -> Metrics:
     """Compute the errors, the rank and the eigenvalues of an estimate."""
-    d = parameters.dimension
-    error = float(np.sum((found - signal) ** 2)) / d
-    values = np.linalg.eigvalsh(found)[::-1]
-    # eigenvalues below 5e-3 times the largest remain because of damping, and count as 0
-    top = max(float(np.abs(values).max()), 1e-300)
+    d, estimate = parameters.dimension, found.estimate
+    error = float(np.sum((estimate - signal) ** 2)) / d
+    values = np.linalg.eigvalsh(estimate)[::-1]
     return {
         "matrix_error": error,
         # E[(Tr Phi (S* - S))²] = 2 |S* - S|² / d for both kinds of sensors
         "test_error": 2 * error,
-        "train_error": float(np.mean((y - sensors.forward(found)) ** 2))
+        "train_error": float(np.mean((y - sensors.forward(estimate)) ** 2))
         if parameters.output == "linear"
         else None,
-        "rank_fraction": float(np.mean(np.abs(values) > 5e-3 * top))
+        "rank_fraction": _rank(parameters, found) / d
         if parameters.estimator == "nuclear-norm"
         else None,
         "eigenvalues": group_means(values, GROUPS) if d >= 4 * GROUPS else None,
     }
+
+
+def _rank(parameters: MatrixSensingParameters, found: MessagePassingResult) -> int:
+    """Number of eigenvalues that the soft threshold keeps."""
+    # The estimate is a damped average over steps, with small eigenvalues that the threshold removes. The
+    # denoiser's last output has exact zeros, up to rounding. At exact recovery it keeps eigenvalues of
+    # the size of the vanishing noise; these count as 0.
+    values = np.abs(np.linalg.eigvalsh(found.denoised))
+    small = found.variance[0, 0] < 0.01 * law_of(parameters).variance
+    recovered = parameters.label_noise == 0 and small
+    return int(np.sum(values > (1e-2 if recovered else 1e-9) * values.max()))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
@@ -11,7 +10,11 @@ from solvable.frame.points import NO_PREDICTION, Metrics
 from solvable.message_passing.finite_size import error_at_dimension, token_shape
 from solvable.message_passing.signal_evolution import signal_evolution
 from solvable.message_passing.signal_laws import SymmetricSignal
-from solvable.models.sensing.free_entropy import free_entropy, overlap_curve
+from solvable.models.sensing.free_entropy import (
+    entropy_metrics,
+    free_entropy,
+    label_information,
+)
 from solvable.models.sensing.matrix.parameters import MatrixSensingParameters
 from solvable.models.sensing.matrix.theory import (
     GROUPS,
@@ -71,8 +74,8 @@ def _along_with(
         finite = _along(parameters, state.error, ratios)
     bare = {"sample_ratio": 1.0, "noise": 0.0, "inner_noise": 0.0}
     limits = _limits(parameters.model_copy(update=bare))
-    entropies: dict[str, list[Any]] = dict.fromkeys(ENTROPIES, [None] * ratios.size)
-    if orders and isinstance(law_of(parameters), SymmetricSignal):
+    entropies: list[Metrics] = [dict.fromkeys(ENTROPIES)] * ratios.size
+    if orders:
         entropies = _entropies(parameters, ratios, state.error, finite)
     return [
         {
@@ -80,19 +83,12 @@ def _along_with(
             "finite_size_matrix_error": size,
             "bayes_matrix_error": float(best),
             **limits,
-            **{name: column[k] for name, column in entropies.items()},
+            **more,
         }
-        for k, (error, noise, ratio, best, size) in enumerate(
-            zip(state.error, state.noise, ratios, bayes.error, finite, strict=True)
+        for error, noise, ratio, best, size, more in zip(
+            state.error, state.noise, ratios, bayes.error, finite, entropies, strict=True
         )
     ]
-
-
-ENTROPIES = (
-    "free_entropy_error", "mutual_information", "information_rate", "limit_rate", "overlap",
-    "free_entropy",
-)  # fmt: skip
-"""Predictions of the Bayes estimator alone."""
 
 
 def _entropies(
@@ -100,24 +96,26 @@ def _entropies(
     ratios: np.ndarray,
     errors: np.ndarray,
     finite: list[float | None],
-) -> dict[str, list[Any]]:
-    """Free entropy along the overlap, its highest maximum and the mutual information."""
+) -> list[Metrics]:
+    """Free entropy, mutual information and information of one more label; None for the nuclear norm."""
     law, channel, noise = law_of(parameters), parameters.channel, parameters.label_noise
+    if not isinstance(law, SymmetricSignal):
+        return [dict.fromkeys(ENTROPIES)] * ratios.size
     entropy, linear = free_entropy(law, channel), noise > 0 and parameters.output == "linear"
-    pairs = list(zip(ratios.tolist(), errors.tolist(), strict=True))
-    drawn = [overlap_curve(entropy, law.variance, ratio) for ratio, _ in pairs]
+    # I-MMSE: dI / dalpha = log(1 + 2 E / Delta) / 2   (sensing 24)
+    return [
+        entropy_metrics(entropy, law.variance, float(ratio), float(error))
+        | {
+            "information_rate": label_information(noise, 2 * size)
+            if linear and size is not None
+            else None
+        }
+        for ratio, error, size in zip(ratios, errors, finite, strict=True)
+    ]
 
-    def rate(error: float | None) -> float | None:
-        # I-MMSE: dI / dalpha = log(1 + 2 E / Delta) / 2   (sensing 24)
-        return float(np.log1p(2 * error / noise)) / 2 if linear and error is not None else None
 
-    return {
-        "free_entropy_error": [entropy.best_error(*pair) for pair in pairs],
-        "mutual_information": [entropy.mutual_information(*pair) for pair in pairs],
-        "information_rate": [rate(error) for error in finite],
-        "limit_rate": [rate(error) for error in errors.tolist()],
-        **{name: [one[name] for one in drawn] for name in ("overlap", "free_entropy")},
-    }
+ENTROPIES = ("mutual_information", "maxima", "overlap", "free_entropy", "information_rate")
+"""Predictions of the Bayes estimator alone."""
 
 
 def _along(
@@ -164,8 +162,7 @@ def _freedom(
     if noise == 0:
         if parameters.estimator == "bayes":
             return 0.0, None
-        # The rank is None for a power law: it would depend on the value below which eigenvalues count as
-        # 0.
+        # None for a power law, whose rank would depend on the value below which eigenvalues count as 0
         whole = parameters.signal != "wishart"
         return 0.0, None if whole else min(1.0, parameters.rank / parameters.dimension)
     law = law_of(parameters)
@@ -230,7 +227,7 @@ def chance(parameters: MatrixSensingParameters, prediction: Metrics) -> Metrics:
         else parameters.label_noise + 2 * error,
         "information_rate": None
         if prediction.get("information_rate") is None
-        else float(np.log1p(2 * error / parameters.label_noise)) / 2,
+        else label_information(parameters.label_noise, 2 * error),
         "rank_fraction": None if prediction.get("rank_fraction") is None else 0.0,
         "eigenvalues": [mean] * GROUPS if prediction.get("eigenvalues") is not None else None,
     }
