@@ -82,6 +82,7 @@ class OperatorDraws:
     noise: SampleNoise
     contraction_noise: float  # n times the variance of the spectrum of the noise in B
     law: QuadraticBackground  # background if operator and noise are treated as free
+    repeats: int = 1  # factor of the number of draws
     known: dict[int, tuple[SpikePrediction, OperatorSpikes]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -159,7 +160,7 @@ class OperatorDraws:
         learned: list[tuple[FixedDraws, FixedDraws]] = []
         # With a total of 7,000 directions, the means have a standard deviation of 0.02. The interpolation
         # averages over the draws of neighbouring sizes, which have different first layers.
-        count = int(np.clip(7_000 / space.norm.size, 12, 48)) // 3
+        count = self.repeats * (int(np.clip(7_000 / space.norm.size, 12, 48)) // 3)
         for member, rng in self.population.members(count, first=index % 3 * count):
             C, B = self.noise.drawn(member, self.mean, n_samples, rng)
             values, vectors = _both_ends(C, p, rng)
@@ -243,22 +244,26 @@ def is_drawn(target: MomentTarget, label_map: LabelMap, *, plain: bool) -> bool:
     return can_fit(target) and (plain or label_map == "identity")
 
 
-def drawn_background(law: Any, targets: Sequence[MomentTarget], label_map: LabelMap) -> Any:
-    """Replace a degree-2 background by drawn operators if the target is small enough."""
+def drawn_background(
+    law: Any, targets: Sequence[MomentTarget], label_map: LabelMap, *, always: bool = False
+) -> Any:
+    """Replace a degree-2 background by drawn operators where they are needed, or wherever possible."""
     background, first = law.background, targets[0]
-    if not isinstance(background, QuadraticBackground) or not is_drawn(
-        first, label_map, plain=background.plain
-    ):
+    if not isinstance(background, QuadraticBackground):
+        return background
+    needed = is_drawn(first, label_map, plain=background.plain)
+    if not (needed or (always and can_fit(first))):
         return background
     forms = tuple(rotated_form(target) for target in targets[:FORMS])
     population = Population(forms, first.dimension, 1.0, background.plain)
-    few = tuple(targets[:4])
+    few = tuple(targets[: 4 if needed else 2])
     return OperatorDraws(
         mean=Mean(fit_population(few, label_map), law.heights),
         target=first,
         noise=SampleNoise(first, few, label_map, population),
         contraction_noise=background.contraction_noise,
         law=background,
+        repeats=1 if needed else 2,
     )
 
 

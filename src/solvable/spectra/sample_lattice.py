@@ -34,5 +34,5 @@ def lattice_sizes(samples: float, fewest: int = 1) -> list[LatticeSize]:
     return [
         LatticeSize(k, max(round(2.0 ** (k / 4)), fewest), float(weight))
         for k, weight in enumerate(weights, first)
-        if weight > 0
+        if weight > 1e-6  # draws take seconds
     ]

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from solvable.arrays import random_stream
-from solvable.errors import InvalidParameter
 from solvable.models.compositional.latent_layers import inner_layer, later_overlaps, transported
 from solvable.models.compositional.target import CompositionalTarget
 from solvable.models.compositional.upper_layers import rotate_layer
@@ -97,17 +96,6 @@ def test_true_directions_overlap_completely_at_every_depth():
     lost = later_overlaps(target.hidden_layers, directions, rotations[0])
     assert lost[:3].sum() == pytest.approx(2)
     assert (lost[3:] < 1 - 1e-3).all()
-
-
-def test_an_unknown_correction_is_refused():
-    with pytest.raises(InvalidParameter, match="Did you mean 'wick'"):
-        inner_layer(
-            features=np.ones((4, 1)),
-            norms=np.ones(4),
-            weights=np.ones(4),
-            width=1,
-            correction="wik",
-        )
 
 
 @pytest.mark.parametrize("kind", ["dense", "diagonal"])

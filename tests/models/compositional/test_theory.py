@@ -216,6 +216,20 @@ def test_the_dual_of_the_exact_share_is_the_targets_own_energy():
     assert found == pytest.approx(target.degree_two_energy / target.index_variance, rel=0.08)
 
 
+def test_a_weak_feature_of_few_inputs_competes_with_the_other_end_of_the_bulk():
+    """Learners against drawn operators; the formula predicts 0.28 for this feature."""
+    parameters = CompositionalParameters(
+        dimension=20, features=3, teacher=6, samples=8_200, test_samples=100
+    )
+    records = [system.measure(parameters, random_stream("ends", k)) for k in range(20)]
+    measured = np.array([record["squared_overlap"] for record in records])
+    predicted = np.array(system.predict(parameters)["squared_overlap"])
+    errors = measured.std(axis=0, ddof=1) / np.sqrt(20)
+    np.testing.assert_array_less(np.abs(measured.mean(axis=0) - predicted), 0.02 + 2.5 * errors)
+    assert predicted[2] < 0.2
+
+
+@pytest.mark.slow
 def test_a_feature_at_the_shorter_end_of_the_bulk_is_ranked_behind_the_longer_one():
     """Learners against the prediction at a size where ranking matters."""
     values = {"dimension": 33, "epsilon": 0.5, "teacher": 6, "test_samples": 100}

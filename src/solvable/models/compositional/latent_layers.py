@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from solvable.arrays import ArraySource, random_stream
-from solvable.errors import InvalidParameter, unknown_choice
 from solvable.fitting.row_subsets import Part
 from solvable.models.sequential.estimator.spectral_layer import LayerSettings, fit_spectral_layer
 from solvable.operators import HermiteFeatures
@@ -55,8 +54,6 @@ def inner_layer(
     correction: str = "wick",
 ) -> InnerLayer:
     """Spectral step on draws of representation `depth`; the first m draws have `weights`."""
-    if correction not in ("none", "wick"):
-        raise InvalidParameter(unknown_choice("correction", correction, ("none", "wick")))
     p, m = features.shape[1], len(weights)
     # The code repeats the learner's steps: inputs of degree 2^(depth - 1) in F are divided by this power
     # of |F|, the correction is used for widths of at least 20, directions are ranked by their distance
