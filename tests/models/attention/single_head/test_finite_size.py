@@ -1,13 +1,14 @@
 """First order in 1/d of a trained head (attention 16, attention 17)."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
 
 from solvable.arrays import random_stream
+from solvable.errors import NotConverged
 from solvable.models.attention.single_head.evolution import Evolution
-from solvable.models.attention.single_head.finite_size import finite_size
+from solvable.models.attention.single_head.finite_size import _Order, finite_size
 from solvable.models.attention.single_head.measure import measure
 from solvable.models.attention.single_head.parameters import SingleHeadParameters
 from solvable.models.attention.single_head.predict import predict
@@ -51,6 +52,58 @@ def test_one_linear_token_has_the_closed_forms_of_the_quadratic_network(alpha, r
     assert found.matrix_error == pytest.approx(expected.matrix_error, rel=0.25)
     # the first order of the training error is small compared with that of the matrix error
     assert found.train_error == pytest.approx(expected.train_error, abs=0.15)
+
+
+def solved(alpha, **values):
+    parameters = SingleHeadParameters(sample_ratio=alpha, **values)
+    evolution = Evolution(
+        parameters.output, parameters.law, alpha, parameters.noise, parameters.regularisation
+    )
+    return evolution, solve_output(evolution, count=4_096)
+
+
+def order_at(evolution, place):
+    return _Order(evolution, place, 0.3, 60, 1_024, 0.0)
+
+
+@pytest.mark.parametrize("alpha", [0.3, 0.6])
+def test_differences_along_other_directions_have_the_same_first_order(alpha):
+    """Central differences in q^, m^, Sigma^ and lambda, all computed afresh at each end."""
+    evolution, state = solved(alpha)
+    found = finite_size(evolution, state, 0.3, size=60, samples=1_024)
+    x = np.append(state.conjugates, np.log(evolution.regularisation))
+    low, high = (
+        [order_at(evolution, x + step).at((0, 0, 0, 0)) for step in sign * 0.004 * np.eye(4)]
+        for sign in (-1, 1)
+    )
+    moved = np.array([b.coordinates - a.coordinates for a, b in zip(low, high, strict=True)])
+    change = [b.gaussian + b.shape - a.gaussian - a.shape for a, b in zip(low, high, strict=True)]
+    slopes = np.linalg.solve(moved, change)
+    here = order_at(evolution, x).at((0, 0, 0, 0))
+    # steps of different length differ by about 0.005 in slopes of about 0.5
+    assert found.overlap == pytest.approx(-2 * slopes[1], abs=0.02)
+    assert found.norm == pytest.approx(4 * slopes[2], abs=0.02)
+    train_error = (here.gaussian + here.shape - slopes[3]) / alpha
+    assert found.train_error == pytest.approx(train_error, rel=0.02)
+
+
+def test_the_derivative_of_the_envelope_in_the_variance_of_noisy_indices():
+    evolution, state = solved(0.3)
+    place = np.append(state.conjugates, np.log(evolution.regularisation))
+    low, here, high = (
+        order_at(replace(evolution, noise=noise), place) for noise in (0.39, 0.4, 0.41)
+    )
+    learned = here.one.learn(state.conjugates)
+    # the variance Q + noise / 2 changes by 0.01
+    expected = (high._envelope(learned)[0] - low._envelope(learned)[0]) / 0.01
+    assert here._envelope(learned)[1] == pytest.approx(expected, rel=1e-3)
+
+
+def test_no_first_order_where_samples_have_two_minima():
+    evolution, state = solved(0.3, inverse_temperature=2.0)
+    assert state.split > 0
+    with pytest.raises(NotConverged, match="two proximal minima"):
+        finite_size(evolution, state, 0.3, size=60, samples=1_024)
 
 
 @pytest.mark.slow

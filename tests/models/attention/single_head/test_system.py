@@ -106,8 +106,9 @@ def test_a_head_that_learns_nothing_is_predicted():
         assert found[name] == pytest.approx(nothing[name], rel=1e-6)
 
 
-# three heads per point are too few for these two claims; presets judge them
-FEW = [claim for claim in CLAIMS if claim.name not in ("scaling-law", "error-parts")]
+# three heads per point are too few for these claims; presets and the test of the peak judge them
+ELSEWHERE = ("scaling-law", "error-parts", "interpolation-rise", "interpolation-fall")
+FEW = [claim for claim in CLAIMS if claim.name not in ELSEWHERE]
 
 
 @pytest.mark.parametrize("claim", FEW, ids=lambda claim: claim.name)
@@ -134,6 +135,24 @@ def test_claims_fail_on_records_that_contradict_them(claim, metric, factor, poin
     ]
     (row,) = [row for row in CLAIMS if row.name == claim]
     assert studies.verdict_of(system, row.name, moved).status == "fails"
+
+
+@pytest.mark.slow
+def test_claims_of_the_peak_hold_of_the_prediction_and_fail_of_a_flat_error():
+    noisy = {"noise": 2.0, "inverse_temperature": 0.2, "regularisation": 2e-4}
+    points = [point_of(noisy | {"sample_ratio": ratio}, 1) for ratio in (0.075, 0.14, 0.35)]
+
+    def records(point, error):
+        parts = 6 * (0.97, 1.03)
+        return replace(
+            point, metrics=[point.metrics[0] | {"matrix_error": error * x} for x in parts]
+        )
+
+    peaked = [records(p, p.predicted("finite_size_matrix_error")) for p in points]
+    flat = [records(p, 1.0) for p in points]
+    for name in ("interpolation-rise", "interpolation-fall"):
+        assert studies.verdict_of(system, name, peaked).status == "holds", name
+        assert studies.verdict_of(system, name, flat).status == "fails", name
 
 
 def test_perfect_recovery_fails_where_something_is_left(points):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from solvable.frame.agreement import Agreement, Cell
-from solvable.frame.estimates import Slope
+from solvable.frame.estimates import Contrast, Slope
 from solvable.frame.points import Point
 
 SOURCE = "derivations/attention (9), (11), (12), (17)"
@@ -110,6 +110,35 @@ def _agreement(name: str, metric: str, statement: str) -> Agreement:
     )  # fmt: skip
 
 
+def _log_error(point: Point) -> np.ndarray:
+    """Logarithm of the matrix error of each replicate."""
+    return np.asarray(np.log(point.values("matrix_error")))
+
+
+def _log_prediction(point: Point) -> float:
+    """Logarithm of the error predicted at this dimension."""
+    return float(np.log(point.predicted("finite_size_matrix_error")))
+
+
+def _peak(
+    name: str, statement: str, below: tuple[float, float], above: tuple[float, float]
+) -> Contrast:
+    return Contrast(
+        name, statement, "derivations/attention (12), (14), (17)", metric=_log_error,
+        expected=_log_prediction, across="interpolation_ratio", along="sample_ratio", below=below,
+        above=above, within=0.1, power=0.35, where=_small_penalty,
+        because="Second order in 1/d and the sampling error of the first, of up to 20 %.",
+        missing="needed: noise, regularisation of at most 1e-3, and points below 0.6, within 0.85 to 1.5 "
+        "and above 2 times interpolation_ratio; run with --preset interpolation",
+    )  # fmt: skip
+
+
+def _small_penalty(point: Point) -> bool:
+    """Return True with noise at a small penalty, where the error at this dimension is predicted."""
+    setting, error = point.setting, point.prediction.get("finite_size_matrix_error")
+    return bool(setting.noise > 0 and setting.regularisation <= 1e-3 and error is not None)
+
+
 CLAIMS = (
     Slope(
         "scaling-law",
@@ -162,6 +191,15 @@ CLAIMS = (
         because="6/d for the scatter of a drawn matrix's eigenvalues, and half the relative first order "
         "of the norm.",
         source="derivations/attention (9)", power=0.3,
+    ),
+    _peak(
+        "interpolation-rise",
+        "With noise and a small penalty, more samples raise the error up to the interpolation threshold.",
+        (0.0, 0.6), (0.85, 1.5),
+    ),
+    _peak(
+        "interpolation-fall", "Beyond the interpolation threshold the error falls from its peak.",
+        (0.85, 1.5), (2.0, np.inf),
     ),
     Agreement(
         "perfect-recovery",

@@ -11,10 +11,8 @@ import numpy as np
 from solvable.errors import NotConverged
 from solvable.models.attention.single_head.outputs import (
     Output,
-    forces,
-    inverses,
-    losses,
     proximal,
+    responses,
 )
 from solvable.spectra.free_convolution import SpectralLaw
 from solvable.spectra.functionals import tail_rule
@@ -89,7 +87,9 @@ class Evolution:
         """Labels (n, o) of the target for noisy indices (n, k)."""
         return (self.teacher or self.output).values(indices)
 
-    def learn(self, conjugates: np.ndarray) -> Learned:
+    def learn(
+        self, conjugates: np.ndarray, law: SpectralLaw | None = None, *, rough: bool = False
+    ) -> Learned:
         """Compute the learned matrix from the logarithms of the conjugates (norm, overlap, response)."""
         q_hat, m_hat, response_hat = np.exp(conjugates)
         # scale eta = m^ / Sigma^, noise delta = sqrt(q^) / m^, threshold epsilon = 2 lambda / m^
@@ -99,9 +99,13 @@ class Evolution:
             np.sqrt(q_hat) / m_hat,
             2 * self.regularisation / m_hat,
         )
-        law = SpectralLaw(self.target, noise=float(delta))
-        _, points, weights = tail_rule(law, np.array([epsilon]))
-        f = points.x - epsilon
+        tolerance = 1e-2 if rough else 1e-8
+        law = law or SpectralLaw(self.target, noise=float(delta), tolerance=tolerance)
+        if rough:
+            points, weights = law.points, law.weights
+        else:
+            _, points, weights = tail_rule(law, np.array([epsilon]))
+        f = np.maximum(points.x - epsilon, 0.0)
         # q = eta² <f²>, m = eta <f (x - 2 delta² h)>, Sigma = 2 <f h> / Sigma^, delta² h = x - u
         # (attention 10)
         return Learned(
@@ -130,45 +134,45 @@ class Evolution:
         last = self._messages.get(count)
         start = omega if last is None else omega + variance * last
         s = proximal(output, labels, omega, variance, start)
-        g = forces(output, s, labels)
-        self._messages[count] = g
-        curvature = output.hessian(s, labels, convex=False)
-        # s = omega + Sigma g(s): ds/domega = P = (1 + Sigma H)^-1, dg/domega = -H P
-        step = inverses(np.eye(output.size) + variance * curvature)
-        change = curvature @ step
-        cross = output.jacobian(s).transpose(0, 2, 1) @ (self.teacher or output).jacobian(seen)
+        found = responses(output, self.teacher or output, s, labels, seen, variance)
+        self._messages[count] = found.forces
         twice = 2 * self.sample_ratio
         # q^ = 2 alpha E|g|², m^ = 2 alpha E tr dg/ds*, Sigma^ = -2 alpha E tr dg/domega   (attention 11)
         return Seen(
-            norm=twice * float(np.mean(np.sum(g**2, axis=1))),
-            overlap=twice * 2 * float(np.mean(np.einsum("nij,nji->n", step, cross))),
-            response=twice * float(np.mean(np.einsum("nii->n", change))),
-            growth=twice * float(np.mean(np.sum(change**2, axis=(1, 2)))),
-            train_error=float(np.mean(losses(output, s, labels))),
+            norm=twice * float(np.mean(np.sum(found.forces**2, axis=1))),
+            overlap=twice * found.overlap,
+            response=twice * found.response,
+            growth=twice * found.growth,
+            train_error=found.loss,
         )
 
     def fixed_point(
-        self, count: int, start: np.ndarray | None = None
+        self,
+        count: int,
+        start: np.ndarray | None = None,
+        *,
+        within: float = 1e-7,
+        history: _History | None = None,
     ) -> tuple[np.ndarray, Learned, Seen, float]:
         """Fixed point of `learn` and `look`: conjugates, learned matrix, sample averages, residual."""
         if start is None:
             half = 0.5 * self.energy
             law = SpectralLaw(self.target, noise=1.0)
             start = _logarithms(self.look(Learned(law, 0.0, 1.0, half, half, 1.0), count))
-        x, history = start, _History()
+        x, history = start, history or _History()
         residual = np.inf
         for _ in range(500):
-            learned = self.learn(x)
+            learned = self.learn(x, rough=within > 1e-6)
             seen = self.look(learned, count)
             image = _logarithms(seen)
             residual = float(np.abs(image - x).max())
-            if residual < 1e-7:
+            if residual < within:
                 return x, learned, seen, residual
             x = history.next(x, image)
         raise NotConverged(
             f"state evolution of the attention head did not converge: the residual is {residual:.2g} "
-            "after 500 steps; allowed: below 1e-7. Raise regularisation, or move sample_ratio away from "
-            "interpolation_ratio.",
+            f"after 500 steps; allowed: below {within:g}. Raise regularisation, or move sample_ratio "
+            "away from interpolation_ratio.",
             {"residual": residual, "conjugates": np.exp(x).tolist()},
         )
 
@@ -177,9 +181,12 @@ class Evolution:
     ) -> tuple[np.ndarray, Learned, Seen, float]:
         """Solve with few quadrature points, then refine the fixed point with many points."""
         count = fine_points(self.output.size) if count is None else count
+        history = _History()
         if start is None:
-            start = self.fixed_point(COARSE)[0]
-        return self.fixed_point(count, start)
+            start = self.fixed_point(COARSE, within=1e-4, history=history)[0]
+            # the changes of the coarse map with its argument are also those of the fine map
+            history.last = None
+        return self.fixed_point(count, start, history=history)
 
     def split(self, learned: Learned, count: int = 4_096) -> float:
         """Fraction of samples whose proximal problem has two local minima."""
@@ -209,19 +216,21 @@ class _History:
     """Anderson extrapolation of a fixed-point iteration with three unknowns."""
 
     def __init__(self) -> None:
-        self.places: list[np.ndarray] = []
-        self.steps: list[np.ndarray] = []
+        self.last: tuple[np.ndarray, np.ndarray] | None = None
+        self.changes: list[tuple[np.ndarray, np.ndarray]] = []
 
     def next(self, x: np.ndarray, image: np.ndarray) -> np.ndarray:
         """Return the next point: the map's image, or the extrapolation if the last steps were small."""
-        step = image - x
+        step, last = image - x, self.last
         if np.abs(step).max() > 0.3:
-            self.places, self.steps = [], []
+            self.last, self.changes = None, []
             return image
-        self.places, self.steps = [*self.places, x][-4:], [*self.steps, step][-4:]
-        if len(self.steps) < 2:
+        self.last = x, step
+        if last is not None:
+            self.changes = [*self.changes, (x - last[0], step - last[1])][-3:]
+        if not self.changes:
             return image
-        change, moved = np.diff(self.steps, axis=0).T, np.diff(self.places, axis=0).T
+        moved, change = np.array(self.changes).transpose(1, 2, 0)
         share = np.linalg.lstsq(change, step, rcond=1e-10)[0]
         ahead = step - (moved + change) @ share
         return np.asarray(x + ahead) if np.abs(ahead).max() < 0.5 else image

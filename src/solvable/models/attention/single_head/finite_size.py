@@ -26,22 +26,35 @@ import numpy as np
 
 from solvable.arrays import random_stream
 from solvable.errors import NotConverged
+from solvable.models.attention.single_head.drawn import (
+    drawn_target,
+    entries_of,
+    forms_of,
+    learned_functions,
+    products_of,
+    sample_forms,
+    turn_of,
+)
 from solvable.models.attention.single_head.evolution import Evolution, Learned, gaussian_points
 from solvable.models.attention.single_head.outputs import (
-    Output,
     SoftmaxOutput,
-    forces,
     inverses,
     losses,
     proximal,
 )
 from solvable.models.attention.single_head.theory import SingleHeadState, fresh_error
 from solvable.spectra.excess_mass import excess_moment
+from solvable.spectra.free_convolution import SpectralLaw
 from solvable.spectra.functionals import tail_rule
-from solvable.spectra.measures import power_law
 
-STEP = 0.02
-"""Step of the central differences in the logarithms of (q^, m^, Sigma^, lambda)."""
+STEP = 0.001
+"""Step of the differences in logarithms of (q^, m^, Sigma^, lambda)."""
+
+DIRECTIONS = np.array([[1, 0, 0, 0], [0, 0, 0, 1], [0, 0, 1, 0], [2, 1, 0, 1]])
+"""Directions of the differences; delta changes along the first only, and epsilon along the second."""
+
+POINTS = 4_096
+"""Number of quadrature points for averages over Gaussian indices."""
 
 DRAWS = 4
 """Number of drawn targets; the scatter between targets is a fifth of the first-order term."""
@@ -65,16 +78,6 @@ class FiniteSize:
         return self.energy - 2 * self.overlap + self.norm
 
 
-class _Drawn(NamedTuple):
-    """A drawn target with noise and samples, the same for every evaluation."""
-
-    target: np.ndarray
-    noise: np.ndarray
-    tokens: np.ndarray
-    indices: np.ndarray
-    label_noise: np.ndarray
-
-
 class _Place(NamedTuple):
     """A solution in the limit, with the coefficients of the order 1/d in Phi."""
 
@@ -82,36 +85,7 @@ class _Place(NamedTuple):
     """Coordinates sample_ratio, h_m, h_q and log lambda."""
     gaussian: float
     shape: float
-    test_shapes: tuple[float, float]
-
-
-@lru_cache(maxsize=8)
-def _drawn(
-    rank_ratio: float, exponent: float, size: int, output: SoftmaxOutput, samples: int, number: int
-) -> _Drawn:
-    # fixed seeds, so that equal parameters give equal predictions
-    rng = random_stream(number, "finite size of a head")
-    rank = max(1, round(rank_ratio * size))
-    W = rng.standard_normal((size, rank))
-    Z = rng.standard_normal((size, size))
-    target = W @ W.T / np.sqrt(rank * size)
-    if exponent:
-        target = np.diag(power_law(dimension=size, exponent=exponent).nodes)
-    tokens = rng.standard_normal((samples, output.tokens, size))
-    return _Drawn(
-        target=target,
-        noise=(Z + Z.T) / np.sqrt(2 * size),
-        tokens=tokens,
-        indices=_contrasts(output, tokens @ target @ tokens.transpose(0, 2, 1), target),
-        label_noise=rng.standard_normal((samples, output.size)),
-    )
-
-
-def _contrasts(output: SoftmaxOutput, products: np.ndarray, matrix: np.ndarray) -> np.ndarray:
-    """Contrasts of the samples, computed from the products x_a^T S x_b."""
-    rows, columns = output.pairs
-    h = products[:, rows, columns] - np.where(rows == columns, np.trace(matrix), 0.0)
-    return np.asarray(h / np.sqrt(len(matrix) * output.variances) @ output.contrasts)
+    learned: Learned
 
 
 def finite_size(
@@ -131,12 +105,19 @@ def finite_size(
     energy = 0.0 if exponent else 1.0
     if state.rank_fraction == 0:
         return FiniteSize(0.0, 0.0, energy, 0.0, 0.0, 0.0, 0.0)
-    order = _Order(evolution, rank_ratio, size, samples, exponent)
+    if state.split:
+        raise NotConverged(
+            f"the first order in 1/d is not computed: {state.split:.2%} of the samples have two proximal "
+            "minima, and their jumps between these hide it. Raise regularisation, or lower "
+            "inverse_temperature or noise."
+        )
     x = np.append(state.conjugates, np.log(evolution.regularisation))
-    here = order.at(x)
-    ends = [(order.at(x - step), order.at(x + step)) for step in STEP * np.eye(4)]
-    moved = np.array([b.coordinates - a.coordinates for a, b in ends])
-    change = np.array([[b.gaussian - a.gaussian, b.shape - a.shape] for a, b in ends])
+    order = _Order(evolution, x, rank_ratio, size, samples, exponent)
+    here = order.at((0, 0, 0, 0))
+    tests = order.test_shapes(here)
+    ends = [order.at(tuple(step)) for step in np.eye(4, dtype=int)]
+    moved = np.array([end.coordinates - here.coordinates for end in ends])
+    change = np.array([[end.gaussian - here.gaussian, end.shape - here.shape] for end in ends])
     # slopes of Phi in the sources and log lambda, at fixed sample_ratio   (attention 17)
     slopes = np.linalg.solve(moved, change).sum(axis=1)
     trace = slopes[3] / evolution.regularisation
@@ -147,8 +128,8 @@ def finite_size(
         energy=energy,
         train_error=float((total - slopes[3]) / evolution.sample_ratio),
         trace=float(trace),
-        test_shape=here.test_shapes[0],
-        noisy_test_shape=here.test_shapes[1],
+        test_shape=tests[0],
+        noisy_test_shape=tests[1],
     )
 
 
@@ -169,176 +150,187 @@ def test_errors(
     )
 
 
-@dataclass
-class _Order:
-    evolution: Evolution
-    rank_ratio: float
-    size: int
-    samples: int
-    exponent: float
+class _Samples(NamedTuple):
+    """Drawn samples at one noise delta and threshold epsilon of the learned matrix."""
 
-    def at(self, place: np.ndarray) -> _Place:
-        """Evaluate the solution at the given logarithms of (q^, m^, Sigma^, lambda)."""
-        conjugates, regularisation = place[:3], float(np.exp(place[3]))
-        one = replace(self.evolution, sample_ratio=1.0, regularisation=regularisation)
-        learned = one.learn(conjugates)
-        count = 4_096
-        seen = one.look(learned, count)
+    target: np.ndarray
+    omega: np.ndarray
+    """Indices (n, k) of the learned matrix over its scale."""
+    noise: np.ndarray
+    labels: np.ndarray
+    leverages: np.ndarray
+    """Matrices V (n, k, k) over the response, so that the forces g have the leverage g V g / 2."""
+    tilts: np.ndarray
+    """Forms of the tilts in each pair of tokens, twice for two different tokens."""
+
+
+class _Order:
+    """First order of Phi near a fixed point."""
+
+    def __init__(
+        self,
+        evolution: Evolution,
+        place: np.ndarray,
+        rank_ratio: float,
+        size: int,
+        samples: int,
+        exponent: float,
+    ) -> None:
+        self.one = replace(evolution, sample_ratio=1.0)
+        self.place, self.rank_ratio, self.exponent = place, rank_ratio, exponent
+        self.size, self.count = size, samples
+        self.laws: dict[int, SpectralLaw] = {}
+        self.samples: dict[tuple[int, int], _Samples] = {}
+        self.rows: dict[tuple[int, int], np.ndarray] = {}
+        self.forces: dict[str, np.ndarray] = {}
+
+    def at(self, steps: tuple[int, ...]) -> _Place:
+        """Evaluate the solution some steps along each direction from the fixed point."""
+        place = self.place + STEP * (np.array(steps) @ DIRECTIONS)
+        conjugates, one = place[:3], self.one
+        one.regularisation = float(np.exp(place[3]))
+        learned = one.learn(conjugates, self.laws.get(steps[0]))
+        self.laws[steps[0]] = learned.law
+        seen = one.look(learned, POINTS)
         q_hat, m_hat, response_hat = np.exp(conjugates)
         alpha = q_hat / seen.norm
         sources = (m_hat - alpha * seen.overlap, response_hat - alpha * seen.response)
         # correction -((m^)² / 4 Sigma^) J_1 from the spectrum, and the effect of Tr S*² / d larger by 1/d
         gaussian = -(m_hat**2) / (4 * response_hat) * excess_moment(learned.law, learned.threshold)
+        envelope, slope = self._envelope(learned)
         if not self.exponent:
-            gaussian += alpha * _by_energy(one, learned, count)
-        parts = np.mean(
-            [self._gain(one, learned, conjugates, number) for number in range(DRAWS)], axis=0
-        )
+            gaussian += alpha * slope
+        key = (steps[0], steps[1])
+        if key not in self.samples:
+            self.samples[key] = self._drawn_samples(learned)
+            self.rows[key] = row_means(learned)
+        gain = self._gain(self.samples[key], learned, conjugates) - envelope
         third = _orders(learned, conjugates, self.size)[0]
-        gaussian_gain = _envelope(one, learned, count) - _second_order(
-            one, learned, third, self.size, DRAWS * self.samples
-        )
-        clean, noisy = (fresh_error(one, learned, noise, count) for noise in (0.0, one.noise))
-        gain, *tests = self.size * (parts - [gaussian_gain, clean, noisy])
+        gain += self._second_order(learned, self.rows[key], third)
         coordinates = np.array([alpha, *sources, place[3]])
-        return _Place(coordinates, float(gaussian), float(alpha * gain), (tests[0], tests[1]))
+        return _Place(coordinates, float(gaussian), float(alpha * self.size * gain), learned)
 
-    def _gain(
-        self, one: Evolution, learned: Learned, conjugates: np.ndarray, number: int
-    ) -> tuple[float, float, float]:
-        """Mean change of a sample's term in Phi to first order in W (attention 16), and test errors."""
-        output: SoftmaxOutput = one.output  # type: ignore[assignment]
-        d = self.size
-        drawn = _drawn(self.rank_ratio, self.exponent, d, output, self.samples, number)
-        functions = _learned_functions(drawn, learned)
-        rotated = drawn.tokens @ functions.vectors
+    def test_shapes(self, here: _Place) -> tuple[float, float]:
+        """First orders of the two test errors because samples are not Gaussian matrices."""
+        one, learned, drawn = self.one, here.learned, self.samples[0, 0]
+        values = one.output.values(learned.scale * drawn.omega)
 
-        def products(values: np.ndarray) -> np.ndarray:
-            return np.asarray((rotated * values) @ rotated.transpose(0, 2, 1))
+        def order(labels: np.ndarray, noise: float) -> float:
+            error = float(np.mean(np.sum((labels - values) ** 2, axis=1)))
+            return self.size * (error - fresh_error(one, learned, noise, POINTS))
 
-        kept = functions.kept * learned.scale
-        omega = _contrasts(output, products(kept), np.diag(kept))
-        target, omega, noise = _whitened(
-            drawn.indices, omega, drawn.label_noise, one.energy, learned
-        )
-        labels = one.labels(target + np.sqrt(one.noise / 2) * noise)
-        unit = np.eye(output.tokens)
-        s = proximal(output, labels, omega, learned.response)
-        g = forces(output, s, labels)
-        turn = output.contrasts / np.sqrt(output.variances)[:, None]
-        forms = _forms(output, g @ turn.T)
-        third, cubic, fourth = _orders(learned, conjugates, d)
-        squares = forms @ forms
-        cubes = squares @ forms
-        tilt = products(functions.tilts) - functions.tilts.sum() * unit
-        w = _leverages(rotated, forms, functions.divided, learned.response)
-        w -= np.sum(g**2, axis=1) * learned.response / 2
-        w += third * np.einsum("nii->n", cubes) + cubic * np.einsum("nab,nab->n", cubes, tilt)
+        return order(one.labels(drawn.target), 0.0), order(drawn.labels, one.noise)
+
+    def _drawn_samples(self, learned: Learned) -> _Samples:
+        output: SoftmaxOutput = self.one.output  # type: ignore[assignment]
+        parts = []
+        for number in range(DRAWS):
+            drawn = drawn_target(
+                self.rank_ratio, self.exponent, self.size, output, self.count, number
+            )
+            functions = learned_functions(drawn, learned)
+            sums, leverages = sample_forms(output, drawn, functions)
+            traces = np.array([functions.kept.sum(), functions.tilts.sum()])
+            kept, tilts = np.moveaxis(sums - np.outer(output.variances == 2, traces), 2, 0)
+            omega = kept / np.sqrt(self.size * output.variances) @ output.contrasts
+            whitened = _whitened(drawn.indices, omega, drawn.label_noise, self.one.energy, learned)
+            parts.append((*whitened, leverages, tilts * (3 - output.variances)))
+        target, omega, noise, leverages, tilts = map(np.concatenate, zip(*parts, strict=True))
+        labels = self.one.labels(target + np.sqrt(self.one.noise / 2) * noise)
+        return _Samples(target, omega, noise, labels, leverages, tilts)
+
+    def _settled(
+        self, name: str, labels: np.ndarray, omega: np.ndarray, response: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Proximal points and forces; the search starts from the forces of the last call."""
+        last = self.forces.get(name)
+        start = omega if last is None else omega + response * last
+        s = proximal(self.one.output, labels, omega, response, start)
+        self.forces[name] = (s - omega) / response
+        return s, self.forces[name]
+
+    def _gain(self, drawn: _Samples, learned: Learned, conjugates: np.ndarray) -> float:
+        """Mean change of a sample's term in Phi to first order in W (attention 16)."""
+        output: SoftmaxOutput = self.one.output  # type: ignore[assignment]
+        omega, response = learned.scale * drawn.omega, learned.response
+        s, g = self._settled("drawn", drawn.labels, omega, response)
+        forms = forms_of(output, g @ turn_of(output).T)
+        third, cubic, fourth = _orders(learned, conjugates, self.size)
+        squares = products_of(forms, forms)
+        cubes = products_of(squares, forms)
+        w = response * np.einsum("ni,nij,nj->n", g, drawn.leverages, g)
+        w -= np.sum(g**2, axis=1) * response / 2
+        w += third * np.einsum("nii->n", cubes)
+        w += cubic * np.sum(entries_of(output, cubes) * drawn.tilts, axis=1)
         w += fourth * np.sum(squares**2, axis=(1, 2))
-        gains = (
-            losses(output, s, labels) + np.sum((s - omega) ** 2, axis=1) / 2 / learned.response - w
+        near = np.sum(g**2, axis=1) * response / 2
+        return float(np.mean(losses(output, s, drawn.labels) + near - w))
+
+    def _second_order(self, learned: Learned, means: np.ndarray, third: float) -> float:
+        """Mean second-order term: half the curvature times the squared slope of W's non-Gaussian part."""
+        one, d = self.one, self.size
+        output: SoftmaxOutput = one.output  # type: ignore[assignment]
+        k, root = output.size, np.sqrt(output.variances)
+        # to this order, the centred forms x^T S* x, x^T S x and x^T rho x are Gaussian
+        m, q, (mean, with_target, with_kept, square) = learned.overlap, learned.norm, means
+        with_learned = learned.scale * with_kept
+        joint = np.array(
+            [
+                [one.energy, m, with_target],
+                [m, q, with_learned],
+                [with_target, with_learned, square],
+            ]
         )
-        clean, noisy = (
-            float(np.mean(np.sum((one.labels(y) - output.values(omega)) ** 2, axis=1)))
-            for y in (target, target + np.sqrt(one.noise / 2) * noise)
-        )
-        return float(gains.mean()), clean, noisy
+        values, vectors = np.linalg.eigh(joint)
+        draws = _second_draws(output, DRAWS * self.count)
+        factor = vectors * np.sqrt(np.maximum(values, 0.0))
+        three = np.einsum("ij,jnk->ink", factor @ vectors.T, draws[0])
+        target, omega = three[0] @ output.contrasts, three[1] @ output.contrasts
+        labels = one.labels(target + np.sqrt(one.noise / 2) * draws[1])
+        s, g = self._settled("second", labels, omega, learned.response)
+        curvature = output.hessian(s, labels, convex=False)
+        bend = products_of(curvature, inverses(np.eye(k) + learned.response * curvature))
+        turn = turn_of(output)
+        forms = forms_of(output, g @ turn.T)
+        # V g minus its mean is 2 Sigma (Gamma R + R Gamma) / (d <D>) with R = X diag(rho) X^T - Tr rho:
+        # to first order in x x^T - 1 the leverages depend only on the row means rho of D
+        uneven = np.sqrt(d) * forms_of(output, 2 * three[2] * root)
+        uneven[:, range(output.tokens), range(output.tokens)] /= 2
+        turned = products_of(uneven, forms)
+        pulled = entries_of(output, turned + turned.transpose(0, 2, 1)) @ turn
+        pulled *= 2 * learned.response / (d * mean)
+        slope = pulled + 3 * third * (entries_of(output, products_of(forms, forms)) @ turn)
+        return float(np.mean(np.einsum("ni,nij,nj->n", slope, bend, slope)) / 2)
+
+    def _envelope(self, learned: Learned) -> tuple[float, float]:
+        """Mean over Gaussian indices of the minimum over z of loss + (z - omega)² / (2 Sigma).
+
+        Also return the derivative of this mean in the variance Q + Delta / 2 of the noisy indices.
+        """
+        one, output = self.one, self.one.output
+        k, points = output.size, _whitened_points(2 * output.size, POINTS)
+        total, m = one.energy + one.noise / 2, learned.overlap
+        rest = np.sqrt(max(learned.norm - m**2 / total, 1e-12))
+        seen, apart = np.sqrt(total) * points[:, :k], points[:, k:]
+        omega = m / total * seen + rest * apart
+        labels = one.labels(seen)
+        s, g = self._settled("Gaussian", labels, omega, learned.response)
+        error = labels - output.values(s)
+        mean = np.sum(error**2, axis=1) + np.sum(g**2, axis=1) * learned.response / 2
+        # d seen = seen / (2 total), d omega = -m seen / (2 total²) + m² apart / (2 total² rest)
+        pull = np.einsum("no,nok->nk", error, (one.teacher or output).jacobian(seen))
+        slope = pull * seen / total + g * (m * seen - m**2 / rest * apart) / (2 * total**2)
+        return float(np.mean(mean)), float(np.mean(np.sum(slope, axis=1)))
 
 
-class _Functions(NamedTuple):
-    """Functions of the eigenvalues y of a drawn target matrix plus noise matrix."""
-
-    vectors: np.ndarray
-    kept: np.ndarray
-    divided: np.ndarray
-    """Divided differences D_ij = (f_i - f_j) / (y_i - y_j) of f = (y - epsilon)_+."""
-    tilts: np.ndarray
-    """For each i, the sum over j and k of the second divided differences of 2 f at y_i, y_j, y_k."""
-
-
-def _learned_functions(drawn: _Drawn, learned: Learned) -> _Functions:
-    y, vectors = np.linalg.eigh(drawn.target + learned.law.noise * drawn.noise)
-    kept = np.maximum(y - learned.threshold, 0.0)
-    gaps = y[:, None] - y[None]
-    np.fill_diagonal(gaps, 1.0)
-    divided = (kept[:, None] - kept[None]) / gaps
-    np.fill_diagonal(divided, (kept > 0).astype(float))
-    rows = divided.sum(axis=1)
-    # sum_jk f[i, j, k] = sum_k (sum_j D_ij - sum_j D_jk) / (y_i - y_k); the term k = i uses the
-    # difference in j instead
-    differences = (rows[:, None] - rows[None]) / gaps
-    np.fill_diagonal(differences, 0.0)
-    same = (np.diag(divided)[:, None] - divided) / gaps
-    np.fill_diagonal(same, 0.0)
-    tilts = 2 * (differences.sum(axis=1) + same.sum(axis=1))
-    return _Functions(vectors, kept, divided, tilts)
-
-
-def _leverages(
-    rotated: np.ndarray, forms: np.ndarray, divided: np.ndarray, response: float
-) -> np.ndarray:
-    """Second-order term g V g / 2 of W."""
-    # g V g = <P, D P> 2 / (d Sigma^) with P = X^T Gamma X / sqrt(d), divided by the sum of the D_ij off
-    # the diagonal
-    off = divided - np.diag(np.diag(divided))
-    mean = float(off.sum())
-    quadratic, T = np.empty(len(forms)), forms.shape[1]
-    for start in range(0, len(forms), 1_024):
-        rows = slice(start, start + 1_024)
-        x = rotated[rows]
-        # sum_ij D_ij P_ij² = sum Gamma_ab Gamma_ce <x_a x_c, D x_b x_e>
-        pairs = (x[:, :, None] * x[:, None]).reshape(-1, T * T, x.shape[2])
-        inner = (pairs @ off) @ pairs.transpose(0, 2, 1)
-        gamma = forms[rows]
-        quadratic[rows] = np.einsum(
-            "nab,nce,nacbe->n", gamma, gamma, inner.reshape(-1, T, T, T, T), optimize=True
-        )
-    # E P_ij² = tr Gamma² = sum v g² / 2 for i different from j
-    return quadratic * response / mean
-
-
-def _second_order(one: Evolution, learned: Learned, third: float, d: int, samples: int) -> float:
-    """Mean second-order term: half the curvature times the squared slope of W's non-Gaussian part."""
-    output: SoftmaxOutput = one.output  # type: ignore[assignment]
-    k, root = output.size, np.sqrt(output.variances)
+def row_means(learned: Learned) -> np.ndarray:
+    """Mean divided difference of each eigenvalue, and its products with target, learned and itself."""
     x = learned.law.typical_places(400)
     f, (u, _) = np.maximum(x - learned.threshold, 0.0), learned.law.preimage(x)
-    gaps = x[:, None] - x[None]
-    np.fill_diagonal(gaps, 1.0)
-    divided = (f[:, None] - f[None]) / gaps
-    np.fill_diagonal(divided, (f > 0).astype(float))
-    rows = divided.mean(axis=1)
-    # to this order, the centred forms x^T S* x, x^T S x and x^T rho x are Gaussian
-    m, q = learned.overlap, learned.norm
-    with_target, with_learned = np.mean(rows * (2 * u - x)), learned.scale * np.mean(rows * f)
-    joint = np.array(
-        [
-            [one.energy, m, with_target],
-            [m, q, with_learned],
-            [with_target, with_learned, np.mean(rows**2)],
-        ]
-    )
-    values, vectors = np.linalg.eigh(joint)
-    draws = _second_draws(output, samples)
-    factor = vectors * np.sqrt(np.maximum(values, 0.0))
-    three = np.einsum("ij,jnk->ink", factor @ vectors.T, draws[0])
-    target, omega = three[0] @ output.contrasts, three[1] @ output.contrasts
-    labels = one.labels(target + np.sqrt(one.noise / 2) * draws[1])
-    s = proximal(output, labels, omega, learned.response)
-    g = forces(output, s, labels)
-    curvature = output.hessian(s, labels, convex=False)
-    bend = curvature @ inverses(np.eye(k) + learned.response * curvature)
-    turn = output.contrasts / root[:, None]
-    forms = _forms(output, g @ turn.T)
-    # V g minus its mean is 2 Sigma (Gamma R + R Gamma) / (d <D>) with R = X diag(rho) X^T - Tr rho; to
-    # first order in x x^T - 1 the leverages depend only on the row means rho of D
-    uneven = np.sqrt(d) * _forms(output, 2 * three[2] * root)
-    uneven[:, range(output.tokens), range(output.tokens)] /= 2
-    turned = uneven @ forms
-    pulled = _pairs(output, turned + turned.transpose(0, 2, 1)) @ turn
-    pulled *= 2 * learned.response / (d * rows.mean())
-    slope = pulled + 3 * third * (_pairs(output, forms @ forms) @ turn)
-    return float(np.mean(np.einsum("ni,nij,nj->n", slope, bend, slope)) / 2)
+    top, low = x[f > 0, None], x[f <= 0]
+    divided = (top - learned.threshold) / (top - low)
+    rows = np.concatenate([top.size + divided.sum(axis=1), divided.sum(axis=0)]) / x.size
+    return np.array([rows.mean(), np.mean(rows * (2 * u - x)), np.mean(rows * f), np.mean(rows**2)])
 
 
 @lru_cache(maxsize=4)
@@ -346,21 +338,6 @@ def _second_draws(output: SoftmaxOutput, samples: int) -> tuple[np.ndarray, np.n
     rng = random_stream(0, "second order of a head")
     indices = rng.standard_normal((3, samples, output.variances.size))
     return indices, rng.standard_normal((samples, output.size))
-
-
-def _forms(output: SoftmaxOutput, messages: np.ndarray) -> np.ndarray:
-    """Symmetric matrices Gamma such that X^T Gamma X / sqrt(d) is the sum of messages times sensors."""
-    rows, columns = output.pairs
-    forms = np.zeros((len(messages), output.tokens, output.tokens))
-    forms[:, rows, columns] += messages / 2
-    forms[:, columns, rows] += messages / 2
-    return forms
-
-
-def _pairs(output: SoftmaxOutput, matrices: np.ndarray) -> np.ndarray:
-    """Entries (a, b) with a <= b of symmetric matrices."""
-    rows, columns = output.pairs
-    return np.asarray(matrices[:, rows, columns])
 
 
 def _orders(learned: Learned, conjugates: np.ndarray, d: int) -> tuple[float, float, float]:
@@ -381,11 +358,11 @@ def _orders(learned: Learned, conjugates: np.ndarray, d: int) -> tuple[float, fl
 def _whitened(
     target: np.ndarray, omega: np.ndarray, noise: np.ndarray, energy: float, learned: Learned
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rescale drawn indices to the covariance of the limit, so that only higher cumulants differ."""
+    """Rescale drawn indices at scale 1 to the covariance of the limit: only higher cumulants differ."""
     k = target.shape[1]
     joint = np.concatenate([target, omega, noise], axis=1)
     joint = joint - joint.mean(axis=0)
-    m, q = learned.overlap, learned.norm
+    m, q = learned.overlap / learned.scale, learned.norm / learned.scale**2
     wanted = np.kron(np.array([[energy, m, 0.0], [m, q, 0.0], [0.0, 0.0, 1.0]]), np.eye(k))
     try:
         root = np.linalg.cholesky(joint.T @ joint / len(joint))
@@ -398,23 +375,7 @@ def _whitened(
     return joint[:, :k], joint[:, k : 2 * k], joint[:, 2 * k :]
 
 
-def _envelope(one: Evolution, learned: Learned, count: int, excess: float = 0.0) -> float:
-    """Mean over Gaussian indices of the minimum over z of loss + (z - omega)² / (2 Sigma)."""
-    output: Output = one.output
-    points, k = gaussian_points(2 * output.size, count), output.size
-    points = points @ np.linalg.inv(np.linalg.cholesky(points.T @ points / count)).T
-    total = (one.energy + one.noise / 2) * (1 + excess)
-    seen = np.sqrt(total) * points[:, :k]
-    rest = np.sqrt(max(learned.norm - learned.overlap**2 / total, 0.0))
-    omega = learned.overlap / total * seen + rest * points[:, k:]
-    labels = one.labels(seen)
-    s = proximal(output, labels, omega, learned.response)
-    near = np.sum((s - omega) ** 2, axis=1) / 2 / learned.response
-    return float(np.mean(losses(output, s, labels) + near))
-
-
-def _by_energy(one: Evolution, learned: Learned, count: int) -> float:
-    """Derivative of `_envelope` in the variance Q + Delta / 2 of the noisy indices."""
-    step = 0.01
-    low, high = (_envelope(one, learned, count, sign * step) for sign in (-1, 1))
-    return (high - low) / (2 * step * (one.energy + one.noise / 2))
+@lru_cache(maxsize=2)
+def _whitened_points(columns: int, count: int) -> np.ndarray:
+    points = gaussian_points(columns, count)
+    return np.asarray(points @ np.linalg.inv(np.linalg.cholesky(points.T @ points / count)).T)

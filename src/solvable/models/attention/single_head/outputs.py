@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Protocol, TypeGuard
 
 import numpy as np
+
+from solvable.models.attention.single_head.two_tokens import (
+    Responses,
+    gap_proximal,
+    gap_responses,
+)
 
 
 class Output(Protocol):
@@ -68,7 +74,7 @@ class SoftmaxOutput:
         return slope
 
     @cached_property
-    def _gaps(self) -> np.ndarray:
+    def gaps(self) -> np.ndarray:
         """Derivative (2, k) of the second logit of each row minus the first, for two tokens."""
         return np.asarray(self._logits[:, 1] - self._logits[:, 0])
 
@@ -76,7 +82,7 @@ class SoftmaxOutput:
         T = self.tokens
         if T == 2:
             # for two tokens the softmax reduces to the logistic function
-            second = 0.5 + 0.5 * np.tanh(indices @ self._gaps.T / 2)
+            second = 0.5 + 0.5 * np.tanh(indices @ self.gaps.T / 2)
             return np.stack([1 - second, second], axis=2)
         logits = (indices @ self._logits.reshape(T * T, -1).T).reshape(-1, T, T)
         weights = np.exp(logits - logits.max(axis=2, keepdims=True))
@@ -97,7 +103,7 @@ class SoftmaxOutput:
         p = self._softmax(indices)
         if self.tokens == 2:
             # the second weight rises by p (1 - p) times the gap of the logits, and the first falls
-            rise = (p[:, :, 0] * p[:, :, 1])[..., None] * self._gaps
+            rise = (p[:, :, 0] * p[:, :, 1])[..., None] * self.gaps
             return np.stack([-rise, rise], axis=2).reshape(len(p), -1, self.size)
         slope = p[..., None] * self._centred(p)
         return slope.reshape(len(p), -1, self.size)
@@ -114,7 +120,7 @@ class SoftmaxOutput:
         if self.tokens == 2:
             # the derivative of the logits minus their mean is -p_2 and p_1 times the gap
             squares = np.sum(weights * p[:, :, ::-1] ** 2, axis=2)
-            products = self._gaps[:, :, None] * self._gaps[:, None]
+            products = self.gaps[:, :, None] * self.gaps[:, None]
             return (squares @ products.reshape(2, -1)).reshape(-1, self.size, self.size)
         slope = self._centred(p).reshape(len(p), -1, self.size)
         return np.asarray(slope.transpose(0, 2, 1) @ (weights.reshape(len(p), -1, 1) * slope))
@@ -132,6 +138,37 @@ def forces(output: Output, indices: np.ndarray, labels: np.ndarray) -> np.ndarra
     return np.asarray(2 * np.einsum("nok,no->nk", output.jacobian(indices), error))
 
 
+def _paired(output: Output) -> TypeGuard[SoftmaxOutput]:
+    """Return True for the softmax of two tokens, which has a faster route."""
+    return isinstance(output, SoftmaxOutput) and output.tokens == 2
+
+
+def responses(
+    output: Output,
+    teacher: Output,
+    s: np.ndarray,
+    labels: np.ndarray,
+    seen: np.ndarray,
+    variance: float,
+) -> Responses:
+    """Forces at proximal points s, and means of their derivatives over the samples."""
+    if _paired(output) and _paired(teacher):
+        ratio = teacher.inverse_temperature / output.inverse_temperature
+        return gap_responses(output.gaps, s, labels, variance, output.gaps @ seen.T, ratio)
+    curvature = output.hessian(s, labels, convex=False)
+    # s = omega + Sigma g(s): ds/domega = P = (1 + Sigma H)^-1, dg/domega = -H P
+    step = inverses(np.eye(output.size) + variance * curvature)
+    change = curvature @ step
+    cross = output.jacobian(s).transpose(0, 2, 1) @ teacher.jacobian(seen)
+    return Responses(
+        forces=forces(output, s, labels),
+        overlap=2 * float(np.mean(np.einsum("nij,nji->n", step, cross))),
+        response=float(np.mean(np.einsum("nii->n", change))),
+        growth=float(np.mean(np.sum(change**2, axis=(1, 2)))),
+        loss=float(np.mean(losses(output, s, labels))),
+    )
+
+
 def proximal(
     output: Output,
     labels: np.ndarray,
@@ -140,6 +177,8 @@ def proximal(
     start: np.ndarray | None = None,
 ) -> np.ndarray:
     """Minimise V (y - sigma(s))² + (s - omega)² / 2 by damped Newton steps."""
+    if _paired(output):
+        return gap_proximal(output.gaps, labels, omega, variance, omega if start is None else start)
     s = np.array(omega if start is None else start)
     active = np.arange(len(s))
     for _ in range(60):

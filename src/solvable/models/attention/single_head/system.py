@@ -26,6 +26,18 @@ PRESETS = {
         },
         replicates=4,
     ),
+    "interpolation": Preset(
+        "Noisy targets at a small penalty, below, at and above the interpolation threshold: the peak of "
+        "the error; under a minute.",
+        {
+            "dimension": (60,),
+            "noise": (2.0,),
+            "inverse_temperature": (0.2,),
+            "regularisation": (2e-4,),
+            "sample_ratio": (0.07, 0.14, 0.17, 0.35),
+        },
+        replicates=12,
+    ),
     "power-law": Preset(
         "Targets with a power-law spectrum: exponents of the error in the number of samples; one minute.",
         {
@@ -75,7 +87,7 @@ PRESETS = {
 system = System(
     name="single-head-attention",
     title="An attention head trained on a target head: errors, rank and spectrum",
-    version="2",
+    version="3",
     parameters=SingleHeadParameters,
     measure="measure:measure",
     predict="predict:predict",
