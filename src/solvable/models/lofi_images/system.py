@@ -10,7 +10,7 @@ PRESETS = {
     "quick": Preset(
         "Handwritten digits, even or odd, against directions, samples and width; under a minute.",
         {"samples": (200, 500), "width": (0, 300, 3_000)},
-        replicates=6,
+        replicates=7,
     ),
     "patches": Preset(
         "Convolutional networks with learned and random filters on digits; under a minute.",
