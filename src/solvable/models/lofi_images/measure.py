@@ -40,7 +40,7 @@ METHODS = ("linear", "rbf", "shallow", "deep", "lazy", "auto")
 """Ridge on pixels; Gaussian kernel; networks without filters, of one lift, of `depth` lifts, and of one
 lift of finite width; filters that keep the directions stronger than random labels."""
 
-PERMUTATIONS = 3
+PERMUTATIONS = 2
 """Number of permutations of the labels over which the null ratio is averaged, as one varies by 20 %."""
 
 METRICS = (
