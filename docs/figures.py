@@ -31,7 +31,7 @@ DRAWN = {
     "paper-overlap.svg": Drawing("sequential-recovery", FIRST, predictions=49, width=3.4),
     "error.svg": Drawing("sequential-recovery", "The error falls as features are recovered"),
     "spectrum.svg": Drawing(
-        "sequential-recovery", "Features leave the bulk of the spectrum at n = 26"
+        "sequential-recovery", "Features leave the bulk of the spectrum at n = 49"
     ),
     "spectra.svg": Drawing("sequential-recovery", "Whole spectra"),
     "quadratic-network-error.svg": Drawing("quadratic-network", "Test error (marchenko-pastur)"),

@@ -193,8 +193,11 @@ class Curve:
 
     @property
     def interpolated_between(self) -> int | None:
-        """Number of predictions between which the line is interpolated; None without interpolation."""
-        if self.budget is None or not any(self.predictions):
+        """Number of predictions between which the line is interpolated.
+
+        None without interpolation, or if no line was drawn so far.
+        """
+        if self.budget is None or "predictions" not in vars(self) or not any(self.predictions):
             return None
         complete = set(self.grid.tolist()) <= self._nodes.keys()
         return None if complete else len(self._nodes)

@@ -161,8 +161,14 @@ class SumChannel:
         from scipy.interpolate import CubicSpline
 
         reach = min(float(np.abs(omega).max()), FARTHEST) + 1e-9
-        grid = np.linspace(-reach, reach, 241)
         omega = np.clip(omega, -reach, reach)
-        if omega.size <= grid.size:
+        if omega.size <= 241:
             return self._transforms(k, omega, variance, 3)
-        return [CubicSpline(grid, t)(omega) for t in self._transforms(k, grid, variance, 3)]
+        # An even link has transforms that are even, odd and even in omega; ten places below 0 keep the
+        # ends of the splines away from the values that are read.
+        grid = np.linspace(-reach / 12, reach, 131)
+        distance, sign = np.abs(omega), np.sign(omega)[:, None]
+        value, slope, bend = (
+            CubicSpline(grid, t)(distance) for t in self._transforms(k, grid, variance, 3)
+        )
+        return [value, sign * slope, bend]

@@ -18,6 +18,7 @@ from solvable.networks.early_gradient import (
     mean_overlap,
 )
 from solvable.operators.activations import derivative, dual_kernel, evaluate, kernel_diagonal
+from solvable.operators.kernel_factor import factorise_kernel
 
 
 @dataclass(frozen=True)
@@ -140,8 +141,6 @@ def limit_of_first_layers(X: np.ndarray, y: np.ndarray, *, n_directions: int = 1
         mean_overlap(leading_vectors(inputs.T @ inputs, n_directions), leading),
     ]
     # The second layer is a two-layer network of the inputs z (lofi 36). Overlaps depend on z through its
-    # Gram matrix alone, which rows of its square root share.
-    values, vectors = np.linalg.eigh(kernel)
-    kept = values > 1e-10 * values[-1]
-    z = vectors[:, kept] * np.sqrt(values[kept])
+    # Gram matrix alone, which the rows of its Cholesky factor share.
+    z = factorise_kernel(kernel).rows
     return np.array([first, limit_of_first_step(z, labels, n_directions=n_directions)])

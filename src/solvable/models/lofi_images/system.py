@@ -9,7 +9,7 @@ from solvable.models.lofi_images.parameters import NeuralLoFiImagesParameters
 PRESETS = {
     "quick": Preset(
         "Handwritten digits, even or odd, against directions, samples and width; under a minute.",
-        {"samples": (200, 500), "width": (0, 300, 3_000)},
+        {"samples": (200, 500), "width": (0, 300, 2_000)},
         replicates=7,
     ),
     "patches": Preset(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 from typing import Any, Literal, cast
 
@@ -18,7 +19,7 @@ from solvable.models.sequential.estimator.learner import LayerwiseSpectralRegres
 from solvable.models.sequential.kernel_head import HEAD_ROWS, kernel_head
 from solvable.models.sequential.parameters import SequentialParameters
 from solvable.models.sequential.target import HierarchicalTarget, make_target
-from solvable.operators import MomentOperator, apply_label_map, standardise
+from solvable.operators import MomentOperator
 from solvable.spectra.lanczos import lanczos_quadrature
 
 MEMORY_BYTES = 1.5e9
@@ -26,6 +27,20 @@ MEMORY_BYTES = 1.5e9
 
 MOST_DENSE = 2_000
 """Largest number D of features for which the operator is formed, which takes seconds and 32 MB."""
+
+KERNEL_TEST_ROWS = 5_000
+"""Largest number of test rows for kernels, whose errors scatter little between test rows."""
+
+
+class _Learner(LayerwiseSpectralRegressor):
+    """Learner that keeps its moment operator, so that its matrix is formed once for all uses."""
+
+    operator_: MomentOperator
+
+    def _seen(self, operator: MomentOperator) -> None:
+        if operator.shape[0] <= MOST_DENSE:
+            operator.dense = cache(operator.dense)  # type: ignore[method-assign]
+        self.operator_ = operator
 
 
 def draw_target(parameters: SequentialParameters, rng: np.random.Generator) -> HierarchicalTarget:
@@ -55,8 +70,8 @@ def measure(parameters: SequentialParameters, rng: np.random.Generator) -> Metri
         **score_directions(target, learner),
         "normalised_mse": float(error),
         "label_variance": float(y_test.var()),
-        **_spectrum(parameters, target, X, y, learner.eigenvalues_, rng),
-        **_kernels(parameters, X, y, X_test, y_test),
+        **_spectrum(parameters, target, learner, rng),
+        **_kernels(parameters, X, y, (X_test[:KERNEL_TEST_ROWS], y_test[:KERNEL_TEST_ROWS])),
     }
 
 
@@ -70,12 +85,12 @@ def _samples(
 
 def _fit(
     parameters: SequentialParameters, X: Any, y: np.ndarray, fresh: int, seed: int
-) -> LayerwiseSpectralRegressor:
+) -> _Learner:
     # A readout is not needed if the index already has the units of the label, that is, for least squares
     # and for labels without a map.
     fitted = _fitted_layer(parameters) == "least-squares" or parameters.label_map == "identity"
     in_units = parameters.readout == "identity" and fitted
-    learner = LayerwiseSpectralRegressor(
+    learner = _Learner(
         degree=parameters.degree if parameters.inputs == "hermite" else 1,
         n_directions=parameters.feature_count,
         label_map=parameters.label_map,
@@ -88,7 +103,8 @@ def _fit(
         solver="power-iteration" if parameters.solver == "power-iteration" else "auto",
         random_state=seed,
     )
-    return learner.fit(on_device(X), y)
+    learner.fit(on_device(X), y)
+    return learner
 
 
 def _fitted_layer(
@@ -135,22 +151,13 @@ def score_directions(target: HierarchicalTarget, learner: LayerwiseSpectralRegre
 def _spectrum(
     parameters: SequentialParameters,
     target: HierarchicalTarget,
-    X: Any,
-    y: np.ndarray,
-    learned: np.ndarray,
+    learner: _Learner,
     rng: np.random.Generator,
 ) -> Metrics:
     """Eigenvalues of the moment operator, and bulk edges with the true directions projected out."""
     if parameters.samples > parameters.spectrum_samples:
         return {"spectrum": None, "bulk_edges": None}
-    rows = parameters.samples
-    labels = standardise(y[:rows])[0]
-    operator = MomentOperator(
-        _head(X, rows),
-        apply_label_map(labels, parameters.label_map),
-        target.feature_map,
-        correction=parameters.correction,
-    )
+    operator, learned = learner.operator_, learner.eigenvalues_
     features = np.linalg.qr(target.directions)[0]
     if target.n_features_total > MOST_DENSE:
         # At D = 9,870 two starts estimate the cumulative distribution within 0.005, and 40 steps find a
@@ -184,21 +191,22 @@ def _kernels(
     parameters: SequentialParameters,
     X: Any,
     y: np.ndarray,
-    X_test: np.ndarray,
-    y_test: np.ndarray,
+    test: tuple[np.ndarray, np.ndarray],
 ) -> Metrics:
     """Errors of polynomial and RBF kernel ridge regression on the rows of the spectral step."""
     rows = parameters.samples
+
+    def train() -> np.ndarray:
+        return np.asarray(next(block for _, block in _head(X, rows).chunks(rows)))
+
     errors = kernel_errors(
-        lambda: next(block for _, block in _head(X, rows).chunks(rows)),
+        train,
         y[:rows],
-        (X_test, y_test),
+        test,
         degree=2 * parameters.degree,
         largest=parameters.kernel_samples,
     )
     features = None
     if rows <= parameters.kernel_samples:
-        X_train = next(block for _, block in _head(X, rows).chunks(rows))
-        test = X_test, y_test
-        features = random_feature_error(X_train, y[:rows], test, degree=2 * parameters.degree)
+        features = random_feature_error(train(), y[:rows], test, degree=2 * parameters.degree)
     return cast("Metrics", {**errors, "random_features_normalised_mse": features})

@@ -22,12 +22,13 @@ PRESETS = {
         {
             "dimension": (40,),
             "features": (6,),
-            "decay": (0.8,),
-            "samples": tuple(ratio * QUICK_TOTAL for ratio in (4, 10, 16, 23, 32, 45, 64)),
-            "kernel_samples": (10 * QUICK_TOTAL,),
-            "spectrum_samples": (64 * QUICK_TOTAL,),
+            "decay": (1.0,),
+            "samples": tuple(ratio * QUICK_TOTAL for ratio in (4, 8, 16, 28, 60, 110)),
+            "test_samples": (20_000,),
+            "kernel_samples": (8 * QUICK_TOTAL,),
+            "spectrum_samples": (60 * QUICK_TOTAL,),
         },
-        replicates=4,
+        replicates=6,
     ),
     "gaussian": Preset(
         "Limit of large dimension: 465 Gaussian features, 16 of them hidden, gamma = 1; a few minutes.",

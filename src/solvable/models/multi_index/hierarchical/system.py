@@ -20,7 +20,7 @@ PRESETS = {
             "deflation": (0, 1), "sample_ratio": RATIOS, "learning_rate": (0.01,),
             "trained_samples": (3_200,),
         },
-        replicates=10,
+        replicates=8,
     ),
     "paper": Preset(
         "Sixteen features in 600 dimensions; about five minutes.",

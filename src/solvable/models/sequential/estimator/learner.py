@@ -35,7 +35,7 @@ from solvable.models.sequential.estimator.spectral_layer import (
     latent_chunks,
 )
 from solvable.moment_spectrum.cross_terms import wants_cross_terms
-from solvable.operators import standardise
+from solvable.operators import MomentOperator, standardise
 from solvable.operators.base import Correction
 from solvable.operators.labels import LabelMap
 
@@ -278,12 +278,17 @@ class LayerwiseSpectralRegressor(
                 part, centre, scale = inputs_of_next_layer(part, layers)
             rng = random_stream(seed, "solver", depth)
             layers.append(
-                fit_spectral_layer(part, degree, settings, rng, centre=centre, scale=scale)
+                fit_spectral_layer(
+                    part, degree, settings, rng, centre=centre, scale=scale, seen=self._seen
+                )
             )
             if not layers[-1].eigenvalues.size:
                 self._warn_of_nothing(depth, layers[-1])
                 break
         return layers
+
+    def _seen(self, operator: MomentOperator) -> None:
+        """Do nothing; a subclass may keep the moment operator of each layer."""
 
     def _warn_of_nothing(self, depth: int, layer: SpectralLayer) -> None:
         nearest = layer.rejected[0].message if layer.rejected else "there is no candidate"

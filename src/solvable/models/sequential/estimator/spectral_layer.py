@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -80,6 +80,7 @@ def fit_spectral_layer(
     *,
     centre: np.ndarray | None = None,
     scale: np.ndarray | None = None,
+    seen: Callable[[MomentOperator], None] | None = None,
 ) -> SpectralLayer:
     """Fit the directions of one layer to inputs that are already centred and scaled."""
     features = HermiteFeatures(degree, part.source.n_columns)
@@ -98,6 +99,8 @@ def fit_spectral_layer(
         features,
         correction=settings.correction,
     )
+    if seen is not None:
+        seen(operator)
     bulk = PredictedBulk(operator, rng)
     pairs, selection = _search(operator, bulk, settings, wanted, rng)
     return SpectralLayer(
