@@ -217,12 +217,14 @@ def test_scientific_notation_and_lists(call):
     assert found == {(10, (3, 4)), (10, (5,)), (20, (3, 4)), (20, (5,))}
 
 
-def test_ctrl_c_keeps_finished_tasks_and_resumes(solvable, here):
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_an_interrupted_run_keeps_finished_tasks_and_resumes(solvable, here, name):
     words = ("run", "probe", "--preset", "slow", "--output", "run", "--json", "--workers")
     process = solvable.start(*words, 2)
     wait_for(lambda: len(solvable.logged()) >= 6)
-    # A terminal sends Ctrl-C to the whole process group, including workers.
-    os.killpg(process.pid, signal.SIGINT)
+    # A terminal sends Ctrl-C to the whole process group, including workers; `timeout` ends the process.
+    send = os.killpg if name == "SIGINT" else os.kill
+    send(process.pid, getattr(signal, name))
     printed, error = process.communicate(timeout=60)
     assert process.returncode == 130
     assert printed == ""
@@ -230,6 +232,7 @@ def test_ctrl_c_keeps_finished_tasks_and_resumes(solvable, here):
     assert 1 <= kept < 30
     assert "The same command resumes" in error
     assert "Traceback" not in error
+    assert "leaked" not in error
 
     committed = {key_of(one["identity"]) for one in read(solvable.cwd / "run").tasks}
     assert len(committed) == kept

@@ -12,6 +12,7 @@ from __future__ import annotations
 from solvable.frame.curves import Axis
 from solvable.frame.system import Preset, System
 from solvable.models.boltzmann.parameters import BoltzmannParameters
+from solvable.plots.words import counted
 
 PRESETS = {
     "quick": Preset(
@@ -110,7 +111,7 @@ system = System(
             "spike": "spike {}",
             "algorithm": "{}",
             "weight_decay": "decay {:g}",
-            "steps": "{} steps",
+            "steps": lambda steps: counted(steps, "step") if steps else "converged",
         },
         margin=1.2,
         resolution=30,
