@@ -11,7 +11,10 @@ TABLE = [
     (["fit", "file.txt"], ["'fit'", "Did you mean `solvable learn`"]),
     (["probe", "--seeds", "2"], ["'probe'", "Did you mean `solvable run probe`"]),
     (["help", "nothing"], ["'nothing'", "allowed: list, run"]),
-    (["run", "probe", "--set", "samples=1", "kind=mode"], ["Raise samples. kind is 'mode'; allowed"]),
+    (
+        ["run", "probe", "--set", "samples=1", "kind=mode"],
+        ["Raise samples. kind is 'mode'; allowed"],
+    ),
     (["run"], ["needs the name of a system", "probe"]),
     (["run", "--set", "samples=10", "probe"], ["needs the name of a system", "before --set"]),
     (["run", "prob"], ["'prob'", "Did you mean 'probe'"]),
@@ -38,7 +41,10 @@ TABLE = [
     (["run", "probe", "--set", "samples=10", "samples=20"], ["twice", "samples=A,B"]),
     (["run", "probe", "--set", "widths=[1"], ["widths=[1", "JSON"]),
     (["run", "probe", "--set", "sampels=3"], ["'sampels'", "Did you mean 'samples'"]),
-    (["run", "probe", "--set", "samples=1"], ["samples is 1;", "from 2 up to 100000. Raise samples."]),
+    (
+        ["run", "probe", "--set", "samples=1"],
+        ["samples is 1;", "from 2 up to 100000. Raise samples."],
+    ),
     (["run", "probe", "--set", "samples=10.5"], ["samples is 10.5;", "whole numbers from 2"]),
     (["run", "probe", "--set", "samples=1e-3"], ["samples is 1e-3;", "whole numbers from 2"]),
     (["run", "probe", "--set", "samples=10,1e9"], ["1000000000;", "up to 100000. Lower samples."]),

@@ -205,9 +205,11 @@ def test_unknown_preset():
 def test_validate_parameters_reads_text_and_fills_defaults(toy):
     model = validate_parameters(toy, {"size": "60", "scale": "0.5"})
     assert (model.size, model.scale, model.kind) == (60, 0.5, "mean")
-    with pytest.raises(InvalidParameter, match="size is 0; allowed: whole numbers from 1.* Raise size"):
+    with pytest.raises(
+        InvalidParameter, match=r"size is 0; allowed: whole numbers from 1.* Raise size"
+    ):
         validate_parameters(toy, {"size": 0})
-    with pytest.raises(InvalidParameter, match=r"kind is 'men'; allowed: mean, median. Did you mean 'mean'"):
+    with pytest.raises(InvalidParameter, match=r"allowed: mean, median. Did you mean .mean."):
         validate_parameters(toy, {"kind": "men"})
 
 

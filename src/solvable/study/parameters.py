@@ -79,7 +79,9 @@ def _refusal(system: System, detail: Any) -> str:
     if detail["type"] == "literal_error" and len(detail["loc"]) == 1:
         return unknown_choice(name, value, map(str, get_args(info.annotation)))
     if detail["type"] == "value_error":
-        return f"{name} is {quoted(value)}{'; ' if message.startswith('allowed') else ': '}{message}."
+        return (
+            f"{name} is {quoted(value)}{'; ' if message.startswith('allowed') else ': '}{message}."
+        )
     allowed = _allowed(info) if len(detail["loc"]) == 1 else ""
     allowed = allowed or message.removeprefix("Input should be ")
     kind = str(detail["type"]).split("_")[0]
