@@ -216,7 +216,12 @@ def _refuse(message: str) -> int:
 
 def _explain(error: CycloptsError, words: list[str]) -> str:
     """Return the line for an error of cyclopts, with the remedy."""
-    from cyclopts import MissingArgumentError, UnknownCommandError, UnusedCliTokensError
+    from cyclopts import (
+        CoercionError,
+        MissingArgumentError,
+        UnknownCommandError,
+        UnusedCliTokensError,
+    )
 
     command = words[0] if words and words[0] in _COMMANDS else None
     if isinstance(error, UnknownCommandError) and command is None:
@@ -230,7 +235,15 @@ def _explain(error: CycloptsError, words: list[str]) -> str:
             return _name_a_system(words)
         message = f"{name} needs a value." if name.startswith("-") else f"{command} needs {name}."
     elif isinstance(error, UnusedCliTokensError):
-        message = f"{command} cannot use {quoted(' '.join(error.unused_tokens or []))}."
+        unused = " ".join(error.unused_tokens or [])
+        message = f"{command} cannot use {quoted(unused)}."
+        if command in ("run", "theory"):
+            option = "--set" if "=" in unused or command == "theory" else "--preset"
+            message += f" Did you mean {option} {shortened(unused)}?"
+    elif (
+        isinstance(error, CoercionError) and error.token is not None and error.target_type is float
+    ):
+        message = f"{error.token.keyword} is {quoted(error.token.value)}; allowed: numbers."
     for word in words:
         message = message.replace(word, shortened(word)) if word else message
     return f"{message} See `{' '.join(filter(None, ['solvable', command]))} --help`."

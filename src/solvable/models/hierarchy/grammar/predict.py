@@ -157,7 +157,7 @@ def chance(parameters: RandomHierarchyParameters, prediction: Metrics) -> Metric
         "synonymic_sensitivity": [1.0] * p.depth,
         "leaf_sensitivity": 1.0,
         "distinct_laws": [1.0] + [0.0] * (p.depth - 1),
-        "worst_error": [2**0.5] * p.depth,
+        "worst_error": as_list(np.full(p.depth, 2**0.5)),
         "recovered": 0.0,
         "test_loss": float(np.log(p.vocabulary)),
         "correlation": [0.0] * p.depth,
