@@ -156,7 +156,7 @@ def chance(parameters: RandomHierarchyParameters, prediction: Metrics) -> Metric
         "noise": [1.0] * p.depth,
         "synonymic_sensitivity": [1.0] * p.depth,
         "leaf_sensitivity": 1.0,
-        "distinct_laws": [1.0] + [0.0] * (p.depth - 1),
+        "distinct_laws": as_list(np.eye(p.depth)[0]),
         "worst_error": as_list(np.full(p.depth, 2**0.5)),
         "recovered": 0.0,
         "test_loss": float(np.log(p.vocabulary)),
