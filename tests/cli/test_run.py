@@ -217,14 +217,22 @@ def test_scientific_notation_and_lists(call):
     assert found == {(10, (3, 4)), (10, (5,)), (20, (3, 4)), (20, (5,))}
 
 
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
-def test_an_interrupted_run_keeps_finished_tasks_and_resumes(solvable, here, name):
+def test_sigterm_ends_a_run_like_ctrl_c(solvable):
+    process = solvable.start("run", "probe", "--preset", "slow", "--output", "run", "--workers", 2)
+    wait_for(lambda: len(solvable.logged()) >= 3)
+    process.terminate()
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "The same command resumes" in error
+    assert "leaked" not in error
+
+
+def test_ctrl_c_keeps_finished_tasks_and_resumes(solvable, here):
     words = ("run", "probe", "--preset", "slow", "--output", "run", "--json", "--workers")
     process = solvable.start(*words, 2)
     wait_for(lambda: len(solvable.logged()) >= 6)
-    # A terminal sends Ctrl-C to the whole process group, including workers; `timeout` ends the process.
-    send = os.killpg if name == "SIGINT" else os.kill
-    send(process.pid, getattr(signal, name))
+    # A terminal sends Ctrl-C to the whole process group, including workers.
+    os.killpg(process.pid, signal.SIGINT)
     printed, error = process.communicate(timeout=60)
     assert process.returncode == 130
     assert printed == ""

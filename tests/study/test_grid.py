@@ -233,7 +233,7 @@ def test_a_missing_required_parameter_and_a_check_across_parameters():
 
     with pytest.raises(InvalidParameter, match=r"^size has no default; set it with size=VALUE\.$"):
         Study(Demanding())
-    with pytest.raises(InvalidParameter, match=r"^features is 2, more than size$"):
+    with pytest.raises(InvalidParameter, match=r"^features is 2, more than size\.$"):
         Study(Demanding(), {"size": 1})
     with pytest.raises(InvalidParameter, match=r"^size is 13; allowed: other numbers$"):
         Study(Demanding(), {"size": [12, 13]})
