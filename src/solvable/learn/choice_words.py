@@ -13,8 +13,8 @@ from solvable.plots.words import percent
 RULE = "The method with the best score on held-out rows is used; of two equal ones, the simpler."
 BLENDED = (
     "The method with the smallest error on held-out rows is used; of two equal ones, the simpler. A "
-    "blend is used instead if its squared error is smaller than that of choosing one method for each fold by "
-    "the other folds."
+    "blend is used instead if its squared error is smaller than that of choosing one method for each "
+    "fold by the other folds."
 )
 
 
