@@ -47,7 +47,7 @@ DRAWN = {
     ),
     "boltzmann-overlap.svg": Drawing(
         "boltzmann-machine",
-        "Overlap of a Boltzmann machine with the spikes (decay 2, gradient, 0 steps)",
+        "Overlap of a Boltzmann machine with the spikes (decay 2, gradient, converged)",
     ),
     "curse-of-detail.svg": Drawing("curse-of-detail", "Alignment of networks with the target"),
     "curse-of-detail-energy.svg": Drawing("curse-of-detail", "Energy of learning the target"),

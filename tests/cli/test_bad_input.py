@@ -4,7 +4,17 @@ import pytest
 
 TABLE = [
     # Words of the command, and texts that the error line must contain.
-    (["rnu", "probe"], ['"rnu"', 'Did you mean "run"', "list, run, theory"]),
+    (["rnu", "probe"], ["'rnu'", "Did you mean 'run'", "list, run, theory", "cite."]),
+    (["systems"], ["'systems'", "Did you mean `solvable list`"]),
+    (["Describe", "probe"], ["'Describe'", "Did you mean `solvable list`"]),
+    (["plot"], ["'plot'", "Did you mean `solvable report`"]),
+    (["fit", "file.txt"], ["'fit'", "Did you mean `solvable learn`"]),
+    (["probe", "--seeds", "2"], ["'probe'", "Did you mean `solvable run probe`"]),
+    (["help", "nothing"], ["'nothing'", "allowed: list, run"]),
+    (
+        ["run", "probe", "--set", "samples=1", "kind=mode"],
+        ["Raise samples. kind is 'mode'; allowed"],
+    ),
     (["run"], ["needs the name of a system", "probe"]),
     (["run", "--set", "samples=10", "probe"], ["needs the name of a system", "before --set"]),
     (["run", "prob"], ["'prob'", "Did you mean 'probe'"]),
@@ -12,7 +22,9 @@ TABLE = [
     (["cite", "prob"], ["'prob'", "Did you mean 'probe'"]),
     (["list", "prob"], ["'prob'", "Did you mean 'probe'"]),
     (["run", "prob", "--help"], ["'prob'", "Did you mean 'probe'"]),
-    (["run", "probe", "extra"], ["'extra'"]),
+    (["run", "probe", "extra"], ["'extra'", "Did you mean --preset extra"]),
+    (["run", "probe", "samples=10"], ["'samples=10'", "Did you mean --set samples=10"]),
+    (["forecast", "file.txt", "--factor", "two"], ["--factor is 'two'; allowed: numbers."]),
     (["run", "probe", "--outptu", "x"], ["--outptu", "Did you mean --output"]),
     (["run", "probe", "--no-json"], ["--no-json"]),
     (["run", "probe", "--seeds"], ["--seeds needs a value"]),
@@ -31,19 +43,22 @@ TABLE = [
     (["run", "probe", "--set", "samples=10", "samples=20"], ["twice", "samples=A,B"]),
     (["run", "probe", "--set", "widths=[1"], ["widths=[1", "JSON"]),
     (["run", "probe", "--set", "sampels=3"], ["'sampels'", "Did you mean 'samples'"]),
-    (["run", "probe", "--set", "samples=1"], ["samples is '1'", "2"]),
-    (["run", "probe", "--set", "samples=10.5"], ["samples is '10.5'", "integer"]),
-    (["run", "probe", "--set", "samples=1e-3"], ["samples is '1e-3'", "integer"]),
-    (["run", "probe", "--set", "samples=10,1e9"], ["1000000000", "100000"]),
-    (["run", "probe", "--set", "noise=nan"], ["noise is 'nan'", "finite"]),
-    (["run", "probe", "--set", "noise=inf"], ["noise is 'inf'", "finite"]),
-    (["run", "probe", "--set", "noise=-1"], ["noise is '-1'", "0"]),
-    (["run", "probe", "--set", "kind=mode"], ["kind is 'mode'", "'mean' or 'median'"]),
+    (
+        ["run", "probe", "--set", "samples=1"],
+        ["samples is 1;", "from 2 up to 100000. Raise samples."],
+    ),
+    (["run", "probe", "--set", "samples=10.5"], ["samples is 10.5;", "whole numbers from 2"]),
+    (["run", "probe", "--set", "samples=1e-3"], ["samples is 1e-3;", "whole numbers from 2"]),
+    (["run", "probe", "--set", "samples=10,1e9"], ["1000000000;", "up to 100000. Lower samples."]),
+    (["run", "probe", "--set", "noise=nan"], ["noise is nan;", "numbers from 0"]),
+    (["run", "probe", "--set", "noise=inf"], ["noise is inf;", "numbers from 0"]),
+    (["run", "probe", "--set", "noise=-1"], ["noise is -1;", "Raise noise."]),
+    (["run", "probe", "--set", "kind=mode"], ["kind is 'mode'; allowed: mean, median"]),
     (["theory", "probe", "--set", "sampels=3"], ["'sampels'", "Did you mean 'samples'"]),
-    (["theory", "probe", "--set", "samples=0"], ["samples is '0'", "2"]),
+    (["theory", "probe", "--set", "samples=0"], ["samples is 0;", "from 2"]),
     (["theory", "probe", "--seeds", "3"], ["--seeds"]),
     (["cite"], ["needs the name of a system"]),
-    (["verify"], ["verify needs a DIRECTORY"]),
+    (["verify"], ["verify needs DIRECTORY"]),
     (["verify", "nowhere"], ["nowhere", "no such file", "directory of a run"]),
     (["report", "nowhere"], ["nowhere", "no such file", "directory of a run"]),
     (["run", "probe", "--output", "file.txt"], ["'file.txt'", "directory"]),
@@ -86,7 +101,7 @@ def test_bad_input_in_a_process_of_its_own(solvable):
     answer = solvable("run", "probe", "--set", "samples=1")
     assert (answer.returncode, answer.stdout) == (2, "")
     assert answer.stderr == (
-        "solvable: samples is '1': input should be greater than or equal to 2\n"
+        "solvable: samples is 1; allowed: whole numbers from 2 up to 100000. Raise samples.\n"
     )
 
 

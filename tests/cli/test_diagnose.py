@@ -328,7 +328,7 @@ def test_help_teaches_and_loads_nothing_heavy(terminal_in, tmp_path):
 def test_no_file_is_bad_input(call):
     status, _, error = call("diagnose")
     assert status == 2
-    assert "diagnose needs a WEIGHTS" in error
+    assert "diagnose needs WEIGHTS" in error
 
 
 def test_no_cut_is_suggested_of_embeddings_and_fused_projections(terminal_in, tmp_path):

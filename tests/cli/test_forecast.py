@@ -118,7 +118,7 @@ def test_rubbish_is_one_line_and_exits_with_2(call, tmp_path, text, said, json_t
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ([], "forecast needs a CURVE"),
+        ([], "forecast needs CURVE"),
         (["none.csv"], "none.csv: no such file"),
         (["curve.csv", "--at", "0"], "at holds 0"),
         (["curve.csv", "--at", "many"], "--at"),

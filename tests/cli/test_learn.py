@@ -286,7 +286,7 @@ BAD = [
     (["wine", "--workers", "0"], None, ["workers is 0"]),
     (["wine", "--target", "price"], None, ["price"]),
     (["wine", "--output", "table.csv"], "mine", ["table.csv", "directory"]),
-    ([], None, ["learn needs a DATA"]),
+    ([], None, ["learn needs DATA"]),
 ]
 
 

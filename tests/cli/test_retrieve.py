@@ -58,7 +58,7 @@ def test_help_names_what_there_is(call, words, parts):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("train",), "retrieve train needs a CORPUS"),
+        (("train",), "retrieve train needs CORPUS"),
         (("train", "a.jsonl", "--pipeline", "d"), "pipeline is 'd'; allowed: dense, a, b, c."),
         (("train", "a.jsonl", "--student", "tinny"), "--student is 'tinny'; allowed: static, tiny"),
         (

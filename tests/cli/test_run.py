@@ -217,6 +217,16 @@ def test_scientific_notation_and_lists(call):
     assert found == {(10, (3, 4)), (10, (5,)), (20, (3, 4)), (20, (5,))}
 
 
+def test_sigterm_ends_a_run_like_ctrl_c(solvable):
+    process = solvable.start("run", "probe", "--preset", "slow", "--output", "run", "--workers", 2)
+    wait_for(lambda: len(solvable.logged()) >= 3)
+    process.terminate()
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "The same command resumes" in error
+    assert "leaked" not in error
+
+
 def test_ctrl_c_keeps_finished_tasks_and_resumes(solvable, here):
     words = ("run", "probe", "--preset", "slow", "--output", "run", "--json", "--workers")
     process = solvable.start(*words, 2)
@@ -230,6 +240,7 @@ def test_ctrl_c_keeps_finished_tasks_and_resumes(solvable, here):
     assert 1 <= kept < 30
     assert "The same command resumes" in error
     assert "Traceback" not in error
+    assert "leaked" not in error
 
     committed = {key_of(one["identity"]) for one in read(solvable.cwd / "run").tasks}
     assert len(committed) == kept

@@ -77,7 +77,7 @@ def test_a_run_with_output_writes_the_files_of_the_command(probe, tmp_path):
         ({"seeds": 0}, "seeds is 0; allowed: whole numbers from 1"),
         ({"seed": -1}, "seed is -1; allowed: whole numbers from 0"),
         ({"sample": 20}, "a parameter of probe is 'sample'.*Did you mean 'samples'"),
-        ({"samples": 1}, "samples is 1: input should be greater than or equal to 2"),
+        ({"samples": 1}, "samples is 1; allowed: whole numbers from 2"),
     ],
 )
 def test_bad_settings_are_named_as_they_are_written_in_python(probe, options, said):

@@ -150,8 +150,8 @@ def test_the_first_sentence_names_the_model_and_says_why():
     )
     tied, stored = choice_words.reason_sentences(found)
     assert tied == (
-        "Not clearly worse on these 300 rows: Gaussian kernel, tuned (2.3 %). The rule of choice is the "
-        "best score on held-out rows; of two equal ones the simpler model."
+        "Not clearly worse on these 300 rows: Gaussian kernel, tuned (2.3 %). The method with the best "
+        "score on held-out rows is used; of two equal ones, the simpler."
     )
     assert stored == "The stored model (learned features) is fitted to all 300 rows."
     assert direction_words.owner_sentence(found) == ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -27,7 +28,7 @@ from solvable.cli.scale import scale
 from solvable.cli.settings import read_option
 from solvable.cli.theory import theory
 from solvable.cli.verify import verify
-from solvable.errors import SolvableError, quoted, shortened
+from solvable.errors import SolvableError, quoted, shortened, unknown_choice
 from solvable.paths import printable
 
 HELP = """\
@@ -51,7 +52,8 @@ For example:
   solvable activations relu gelu he4      how noise-sensitive are activations?
 
 Exit status: 0 success; 1 a claim or a task failed; 2 bad input, with one line on
-what to correct; 130 Ctrl-C, finished work is kept and the same command resumes.
+what to correct; 130 Ctrl-C or SIGTERM, finished work is kept and the same command
+resumes.
 """
 
 LONGEST_LINE = 900
@@ -74,6 +76,21 @@ _COMMANDS: dict[str, Callable[..., int] | App] = {
     "activations": activations,
     "cite": cite,
 }
+
+_SYNONYMS = {
+    "list": "systems models ls show info describe presets parameters claims search",
+    "run": "simulate measure experiment start study reproduce",
+    "theory": "predictions predicted",
+    "report": "plot figure figures draw view open",
+    "verify": "test check validate judge",
+    "learn": "train fit features",
+    "predict": "apply infer",
+    "forecast": "extrapolate curve",
+    "diagnose": "analyse analyze inspect weights spectrum",
+    "scale": "scaling",
+    "cite": "bibtex references reference",
+}
+"""Words that a new user may try for each command."""
 
 
 def build_app() -> App:
@@ -113,9 +130,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0 success, 1 a claim or a task failed, 2 bad input, 130 Ctrl-C, 141 broken pipe.
+        0 success, 1 a claim or a task failed, 2 bad input, 130 Ctrl-C or SIGTERM, 141 broken pipe.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
+    if arguments is None:
+        # job schedulers and `timeout` end a run with SIGTERM, which must keep finished work too
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             # a terminal without a character such as "±" shows a question mark
@@ -156,6 +176,8 @@ def _message(error: Exception, words: list[str]) -> str:
 
 
 def _call(words: list[str]) -> int:
+    if words[:1] == ["help"]:
+        words = [*words[1:], "--help"]
     app = build_app()
     named = _system_of_help(words)
     if named is not None:
@@ -194,9 +216,16 @@ def _refuse(message: str) -> int:
 
 def _explain(error: CycloptsError, words: list[str]) -> str:
     """Return the line for an error of cyclopts, with the remedy."""
-    from cyclopts import MissingArgumentError, UnusedCliTokensError
+    from cyclopts import (
+        CoercionError,
+        MissingArgumentError,
+        UnknownCommandError,
+        UnusedCliTokensError,
+    )
 
     command = words[0] if words and words[0] in _COMMANDS else None
+    if isinstance(error, UnknownCommandError) and command is None:
+        return _unknown_command((error.unused_tokens or words)[0])
     if command == "retrieve" and words[1:2] and words[1] in RETRIEVE_COMMANDS:
         command = f"retrieve {words[1]}"
     message = str(error)
@@ -204,12 +233,32 @@ def _explain(error: CycloptsError, words: list[str]) -> str:
         name = error.argument.name
         if name == "SYSTEM":
             return _name_a_system(words)
-        message = f"{name} needs a value." if name.startswith("-") else f"{command} needs a {name}."
+        message = f"{name} needs a value." if name.startswith("-") else f"{command} needs {name}."
     elif isinstance(error, UnusedCliTokensError):
-        message = f"{command} cannot use {quoted(' '.join(error.unused_tokens or []))}."
+        unused = " ".join(error.unused_tokens or [])
+        message = f"{command} cannot use {quoted(unused)}."
+        if command in ("run", "theory"):
+            option = "--set" if "=" in unused or command == "theory" else "--preset"
+            message += f" Did you mean {option} {shortened(unused)}?"
+    elif (
+        isinstance(error, CoercionError) and error.token is not None and error.target_type is float
+    ):
+        message = f"{error.token.keyword} is {quoted(error.token.value)}; allowed: numbers."
     for word in words:
         message = message.replace(word, shortened(word)) if word else message
     return f"{message} See `{' '.join(filter(None, ['solvable', command]))} --help`."
+
+
+def _unknown_command(word: str) -> str:
+    from solvable.frame.registry import available
+
+    nearest = [name for name, synonyms in _SYNONYMS.items() if word.lower() in synonyms.split()]
+    if word in {listing.name for listing in available()}:
+        nearest = [f"run {word}"]
+    message = unknown_choice("the command", word, _COMMANDS)
+    if nearest:
+        message = f"{message.partition(' Did you mean')[0]} Did you mean `solvable {nearest[0]}`?"
+    return f"{message} See `solvable --help`."
 
 
 def _name_a_system(words: list[str]) -> str:

@@ -41,9 +41,10 @@ class Axis:
     point_name : str or callable, optional
         Words that name a point in sentences, with names of parameters in braces, such as
         "n/d = {sample_ratio:0.4g}", or ``point_name(setting)``; default name and value.
-    words : mapping of str to str
-        Format of a parameter in the name of a curve, such as ``{"noise": "noise {:g}"}``; default
-        its name and value. An empty format leaves the parameter out of the name.
+    words : mapping of str to str or callable
+        Format of a parameter in the name of a curve, such as ``{"noise": "noise {:g}"}``, or a function
+        from its value to text; default its name and value. An empty format leaves the parameter out of
+        the name.
     scale : {"log", "linear"}
         Scale of the axis and of the grid of the theory line.
     margin : float
@@ -57,7 +58,7 @@ class Axis:
     ignore: tuple[str, ...] = ()
     value: Callable[[Any], float] | None = None
     point_name: str | Callable[[Any], str] | None = None
-    words: Mapping[str, str] = field(default_factory=dict)
+    words: Mapping[str, str | Callable[[Any], str]] = field(default_factory=dict)
     scale: Literal["log", "linear"] = "log"
     margin: float = 1.4
     resolution: int = 60
@@ -82,7 +83,8 @@ class Axis:
 
     def word(self, name: str, value: Any) -> str:
         """A parameter and its value in the name of a curve."""
-        return self.words.get(name, f"{name.replace('_', ' ')} {{}}").format(value)
+        words = self.words.get(name, f"{name.replace('_', ' ')} {{}}")
+        return words.format(value) if isinstance(words, str) else words(value)
 
 
 def place(point: Point, axis: Axis | None) -> str:

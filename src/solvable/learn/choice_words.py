@@ -10,10 +10,11 @@ from solvable.learn.results import Learned, MethodScore
 from solvable.plots.numbers import format_number
 from solvable.plots.words import percent
 
-RULE = "the best score on held-out rows; of two equal ones the simpler model"
+RULE = "The method with the best score on held-out rows is used; of two equal ones, the simpler."
 BLENDED = (
-    "the smallest error of a single method on held-out rows, of two equal ones the simpler model; a "
-    "blend instead if its squared error is below that of the method that is picked on the other folds"
+    "The method with the smallest error on held-out rows is used; of two equal ones, the simpler. A "
+    "blend is used instead if its squared error is smaller than that of choosing one method for each "
+    "fold by the other folds."
 )
 
 
@@ -36,9 +37,7 @@ def reason_sentences(found: Learned) -> list[str]:
         listed = "; ".join(f"{score.title} ({value_text(score, found)})" for score in tied)
         by_error = not found.metric and chosen.auc is None
         rule = BLENDED if by_error and any(s.key == BLEND for s in found.methods) else RULE
-        sentences.append(
-            f"Not clearly worse on these {chosen.test_rows} rows: {listed}. The rule of choice is {rule}."
-        )
+        sentences.append(f"Not clearly worse on these {chosen.test_rows} rows: {listed}. {rule}")
     if chosen.auc is not None and not found.metric:
         sentences.append(
             "Choose the output above which a row is assigned to the smaller class by the cost of the two "

@@ -47,7 +47,7 @@ def headline(found: Scaling) -> str:
     """State the number of samples that the network needs."""
     learning = f"Learning {_target(found.network)} takes"
     if found.exponent is None:
-        hint = f"; for the winning patterns give values, as in --at {found.example}"
+        hint = f"; to see the winning patterns, give values, as in --at {found.example}"
         return f"{learning} {found.closed_form} samples{hint if found.example else ''}."
     exponent = f"d^{bracketed(found.exponent)}"
     sizes = ", ".join(f"{name} = {value}" for name, value in sorted(found.point.items()))

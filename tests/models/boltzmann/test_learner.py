@@ -25,7 +25,12 @@ def spiked(n, d, spikes, seed):
 
 @pytest.mark.parametrize(
     "parameters",
-    [{}, {"n_components": 2, "solver": "gradient"}, {"units": "gaussian"}, {"weight_decay": 1.0}],
+    [
+        {},
+        {"n_components": 2, "solver": "gradient", "max_iter": 100},
+        {"units": "gaussian"},
+        {"weight_decay": 1.0},
+    ],
 )
 def test_conventions(parameters):
     with warnings.catch_warnings():

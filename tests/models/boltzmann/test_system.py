@@ -14,6 +14,7 @@ from solvable.frame.points import NO_PREDICTION
 from solvable.models.boltzmann.claims import CLAIMS
 from solvable.models.boltzmann.measure import draw_directions, span_overlap
 from solvable.models.boltzmann.parameters import BoltzmannParameters
+from solvable.models.boltzmann.phase import phase_of
 from solvable.models.boltzmann.system import system
 
 record_of = partial(studies.record_of, system)
@@ -131,6 +132,19 @@ def test_spikes_beyond_the_units_are_found_by_chance_alone():
     assert close["overlap"] == [None, None]
     assert "fewer units than spikes" in close[NO_PREDICTION]
     assert None not in predicted(spike=[2.5, 2.49], hidden_units=2, sample_ratio=3.0)["overlap"]
+
+
+def test_a_weak_spike_beside_several_units():
+    # the overlap with the span of three units is the norm of three Gaussian numbers
+    strengths, d, ratio = (9.0, 7.0, 5.0, 0.2), 200, 5.0
+    units = phase_of(strengths, ratio, 3, 0.0).units
+    growths = np.array([1 - unit.V * strengths[3] * unit.slope for unit in units])
+    scatter = np.sqrt([(1 - unit.overlap**2) * 1.2 / d for unit in units]) / growths
+    drawn = np.random.default_rng(0).standard_normal((20_000, 3)) * scatter
+    expected = predicted(spike=list(strengths), dimension=d, sample_ratio=ratio, hidden_units=3)
+    assert expected["overlap"][3] == pytest.approx(np.linalg.norm(drawn, axis=1).mean(), rel=0.02)
+    # 46 samples measured once: 0.0228 with standard error 0.0015
+    assert expected["overlap"][3] == pytest.approx(0.0228, abs=0.0030)
 
 
 def test_a_random_start_may_end_at_the_weaker_spike():

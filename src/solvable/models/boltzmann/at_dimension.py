@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import gamma
+
 import numpy as np
 
 from solvable.models.boltzmann.components import drawn_components
@@ -61,9 +63,8 @@ def overlaps_of(
     for spike, unit in zip(phase.spikes, phase.units, strict=True):
         limit = component_overlap(strengths[spike], ratio)
         if unit.q > 0:
-            # The limit is multiplied by the finite-size ratio for the spike's own principal component:
-            # components
-            # mix nearly equal spikes, whereas sign units separate them
+            # times the finite-size ratio for the spike's own principal component alone: components mix
+            # nearly equal spikes, whereas sign units separate them
             alone = component_overlaps(strengths[spike : spike + 1], parameters, 1)
             rounding = float(alone.mean()) / limit
             overlap[spike] = min(float(unit.overlap) * rounding, 1.0)
@@ -82,15 +83,14 @@ def overlaps_of(
                 "which starts at the principal components, or raise hidden_units."
             )
     for spike in others:
-        # standard deviation of the overlap: sqrt((1 - zeta²) (1 + lambda_b) / d) / (1 - V lambda_b alpha
-        # E[g'])
-        # (boltzmann 13)
-        chance = 0.0
-        for unit in phase.units:
-            growth = unit.V * strengths[spike] * unit.slope
-            variance = (1 - unit.overlap**2) * (1 + strengths[spike]) / d
-            chance += variance / (1 - growth) ** 2
-        overlap[spike] = float(np.sqrt(2 / np.pi * chance))
+        # variances (1 - zeta²) (1 + lambda_b) / d / (1 - V lambda_b alpha E[g'])² of the units, and the
+        # mean norm of k Gaussian numbers, s sqrt(2) Gamma((k + 1) / 2) / Gamma(k / 2)   (boltzmann 13)
+        k, strength = len(phase.units), strengths[spike]
+        chance = sum(
+            (1 - unit.overlap**2) * (1 + strength) / d / (1 - unit.V * strength * unit.slope) ** 2
+            for unit in phase.units
+        )
+        overlap[spike] = float(np.sqrt(2 * chance / k)) * gamma((k + 1) / 2) / gamma(k / 2)
     return overlap, ""
 
 

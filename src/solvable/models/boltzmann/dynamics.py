@@ -56,7 +56,7 @@ def ascent_path(
     # w' = (1 - e) w + e V gamma, gamma = X^T tanh(X w / sqrt(d)) / (alpha sqrt(d))   (boltzmann 14)
     (k, r), T, alpha = start.M.shape, steps, sample_ratio
     root = np.sqrt(strengths)
-    u, normals = _drawn(r, k * max(T, 1), max(paths // k, 4 * k * T))
+    u, normals = _drawn(r, k * max(T, 1), paths // k)
     count = u.shape[1]
     xi, z, g = (np.zeros((T, k, count)) for _ in range(3))
     D = np.zeros((T, T, k, k, count), dtype=np.float32)  # derivatives dg(z_t) / dxi_s

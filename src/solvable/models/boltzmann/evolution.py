@@ -77,6 +77,8 @@ def unit_state(
         m, q, V = new_m, new_q, new_V
         if change < 1e-11:
             break
+    else:
+        square = np.inf  # an iteration that does not settle has no stable state
     return UnitState(spike, m, q, V, slope, signal, power, alpha * V**2 * square)
 
 

@@ -102,9 +102,8 @@ def ascend(
     tolerance: float = 1e-6,
 ) -> Maximum:
     """Gradient ascent for sign units; the learning rate is `rate` / (1 + l), with `rate` in (0, 1]."""
-    # Steps treat the coupling H(Q) between units implicitly (boltzmann 5 with b = 0). With explicit
-    # steps,
-    # two units with large norms rotate about each other forever.
+    # The coupling H(Q) of units is taken implicitly (boltzmann 5 with b = 0): with explicit steps, two
+    # units with large norms rotate about each other forever.
     (n, d), W = X.shape, start
     k, residual, steps = start.shape[1], np.inf, 0
     nothing, Q = np.zeros((k, k)), start.T @ start / d
@@ -156,8 +155,7 @@ def replicon_of(X: np.ndarray, W: np.ndarray, units: Units, weight_decay: float)
         change, V = float(np.abs(new - V).max()), (new + new.T) / 2
         if change < 1e-10:
             break
-    # the replicon is the largest eigenvalue of alpha E[(V g') x (V g')], a map of covariances (boltzmann
-    # 7)
+    # largest eigenvalue of alpha E[(V g') x (V g')], a map of covariances   (boltzmann 7)
     VG = V @ responses(z, V, units)
     square = np.einsum("nab,ncd->acbd", VG, VG).reshape(k * k, k * k) / d
     return float(np.abs(np.linalg.eigvals(square)).max())

@@ -48,31 +48,25 @@ def measure(parameters: BoltzmannParameters, rng: np.random.Generator) -> Metric
     """Draw and fit one replicate and return its metrics; without a stable maximum some are None."""
     directions = draw_directions(parameters, rng)
     X = draw_samples(parameters, directions, rng)
-    k = parameters.hidden_units
-    components = principal_directions(X, max(k, 1), rng)
-    shared: Metrics = {"pca_overlap": listed(span_overlap(components, directions))}
+    components = principal_directions(X, parameters.hidden_units, rng)
+    metrics: Metrics = dict.fromkeys(("overlap_matrix", "partition_gap", "replicon", "converged"))
+    metrics["pca_overlap"] = listed(span_overlap(components, directions))
     if parameters.steps:
         W = _some_steps(parameters, X, directions, rng)
         sizes = np.linalg.norm(W, axis=0)[:, None] * np.sqrt(len(W))
-        return shared | {
+        return metrics | {
             "overlap": listed(span_overlap(W, directions)),
             "overlap_matrix": listed((W.T @ directions / sizes).ravel()),
             "norm": float(np.sum(W**2) / len(W)),
-            "partition_gap": None,
-            "replicon": None,
-            "converged": None,
         }
     machine = fit(parameters, X, components, rng)
-    overlap = span_overlap(machine.weights, directions) * (1.0 if machine.stable else np.nan)
-    return shared | {
-        "overlap": listed(overlap),
-        "overlap_matrix": None,
-        "norm": machine.norm if machine.stable else None,
-        "partition_gap": partition_gap(machine.weights)
-        if machine.stable and machine.norm
-        else None,
+    overlap, stable = span_overlap(machine.weights, directions), machine.stable
+    return metrics | {
+        "overlap": listed(overlap * (1.0 if stable else np.nan)),
+        "norm": machine.norm if stable else None,
+        "partition_gap": partition_gap(machine.weights) if stable and machine.norm else None,
         "replicon": machine.replicon if np.isfinite(machine.replicon) else None,
-        "converged": float(machine.stable),
+        "converged": float(stable),
     }
 
 

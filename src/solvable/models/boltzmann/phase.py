@@ -66,7 +66,7 @@ def phase_of(
                 "weight_decay."
             ))  # fmt: skip
     if not apart:
-        if any(unit.V >= LARGEST_COUPLING for unit in everyone):
+        if any(u.V >= LARGEST_COUPLING or not np.isfinite(u.replicon) for u in everyone):
             replicon = None  # message passing has no fixed point
         return Phase(replicon=replicon, reason=_unstable(everyone, ratio, weight_decay))
     if mixed:

@@ -30,6 +30,7 @@ def predict(parameters: BoltzmannParameters) -> Metrics:
         "bayes_overlap": [bayes_overlap(strength, ratio) for strength in strengths],
         "threshold_ratio": [strength**-2 for strength in strengths],
         "threshold_spike": ratio**-0.5,
+        **dict.fromkeys(("overlap_matrix", "partition_gap", "replicon", "converged")),
     }
     if parameters.steps:
         return metrics | _steps(parameters, ratio)
@@ -41,7 +42,6 @@ def predict(parameters: BoltzmannParameters) -> Metrics:
     norm, reason = None if reason else norm, reason or phase.reason
     fitted: Metrics = {
         "overlap": overlap,
-        "overlap_matrix": None,
         "norm": None if norm is None else float(norm),
         "partition_gap": None if norm is None else predicted_gap(phase, parameters.dimension),
         "replicon": None if phase.replicon is None else float(phase.replicon),
@@ -60,9 +60,6 @@ def _steps(parameters: BoltzmannParameters, ratio: float) -> Metrics:
         "overlap": listed(moments.span_cosines),
         "overlap_matrix": listed(moments.cosines.ravel()),
         "norm": float(np.trace(moments.Q)),
-        "partition_gap": None,
-        "replicon": None,
-        "converged": None,
     }
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from solvable.frame.curves import Axis
 from solvable.frame.system import Preset, System
 from solvable.models.boltzmann.parameters import BoltzmannParameters
+from solvable.plots.words import counted
 
 PRESETS = {
     "quick": Preset(
@@ -96,7 +97,7 @@ PRESETS = {
 system = System(
     name="boltzmann-machine",
     title="Boltzmann machines on spiked data: overlap and stability of maximum likelihood",
-    version="2",
+    version="3",
     parameters=BoltzmannParameters,
     measure="measure:measure",
     predict="predict:predict",
@@ -110,7 +111,7 @@ system = System(
             "spike": "spike {}",
             "algorithm": "{}",
             "weight_decay": "decay {:g}",
-            "steps": "{} steps",
+            "steps": lambda steps: counted(steps, "step") if steps else "converged",
         },
         margin=1.2,
         resolution=30,

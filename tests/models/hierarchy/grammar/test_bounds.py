@@ -8,6 +8,7 @@ from solvable.models.hierarchy.grammar.bounds import (
     bandwidth,
     descent_distance,
     descent_steps,
+    distinct_share,
     feature_count,
     frequency_errors,
     guaranteed_samples,
@@ -105,6 +106,22 @@ def test_guarantee_exceeds_the_measured_threshold_by_far():
     assert bound[-1] == pytest.approx(K * 8**-1.5)
     same = guaranteed_samples(vocabulary=16, branching=2, failure=0.1, separation=K, **sizes)
     assert same == pytest.approx(N)
+
+
+def test_share_of_grammars_with_distinct_laws():
+    # Two symbols with two tuples each: laws are equal if each label has one of each, in 4 of 6 deals.
+    assert distinct_share(vocabulary=2, rules=2, depth=3) == pytest.approx([1, 1 / 3, 1 / 3])
+    V, m, draws, rng = 16, 2, 1_500, np.random.default_rng(0)
+    distinct = 0
+    for _ in range(draws):
+        dealt = rng.permutation(np.repeat(np.arange(V), m)).reshape(V, m)
+        counts = (dealt[:, :, None] == np.arange(V)).sum(axis=1)
+        distinct += len(np.unique(counts.T, axis=0)) == V
+    expected = distinct_share(vocabulary=V, rules=m, depth=2)[1]
+    # Three standard errors, and 0.015 for pairs of symbols that are treated as independent.
+    allowance = 3 * np.sqrt(expected * (1 - expected) / draws) + 0.015
+    assert distinct / draws == pytest.approx(expected, abs=allowance)
+    assert np.isnan(distinct_share(vocabulary=1_000, rules=257, depth=2)[1])
 
 
 def test_values_out_of_range_are_refused():

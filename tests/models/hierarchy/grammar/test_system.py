@@ -18,6 +18,7 @@ from solvable.models.hierarchy.grammar.claims import (
 )
 from solvable.models.hierarchy.grammar.measure import (
     context_losses,
+    least_distance,
     make_learner,
     measure,
     squared_signal,
@@ -42,6 +43,7 @@ def measured(seed=0, **setting):
         {"task": "denoising", "noise_level": 0.3},
         {"estimator": "count-cluster", "zipf": 1.0},
         {"estimator": "kernel", "ensemble": "uniform"},
+        {"task": "boolean", "depth": 3, "sample_ratio": 0.8},
     ],
 )
 def test_every_task_keeps_the_contract(setting):
@@ -59,6 +61,10 @@ def test_samples_and_their_ratio_are_the_same():
 def test_parameters_that_a_task_ignores_do_not_repeat_its_points():
     one = RandomHierarchyParameters(noise_level=0.1)
     assert one == RandomHierarchyParameters(noise_level=0.9)
+    boolean = {"task": "boolean", "depth": 4}
+    assert RandomHierarchyParameters(**boolean) == RandomHierarchyParameters(
+        vocabulary=9, **boolean
+    )
     denoising = [
         RandomHierarchyParameters(task="denoising", estimator=name, sample_ratio=ratio)
         for name, ratio in itertools.product(("cnn", "kernel"), (1.0, 2.0))
@@ -85,6 +91,18 @@ def test_impossible_settings_are_refused_in_one_line(setting, message):
         RandomHierarchyParameters(**setting)
 
 
+def test_products_of_signs_are_found_above_their_threshold():
+    by_samples = RandomHierarchyParameters(task="boolean", depth=4, samples=1_164)
+    # n* = 8 * 15 * log(16² / 2)
+    assert by_samples.threshold == pytest.approx(120 * np.log(128))
+    assert by_samples.sample_ratio == pytest.approx(1_164 / by_samples.threshold)
+    assert measured(task="boolean", depth=4, samples=1_164)["recovered"] >= 15 / 16
+    assert measured(task="boolean", depth=4, samples=150)["recovered"] == pytest.approx(0)
+    assert set(system.teacher(by_samples, random_stream("test", 0))) == {
+        f"signs_{level}" for level in (1, 2, 3, 4)
+    }
+
+
 def test_theory_answers_where_a_measurement_is_too_large():
     large = RandomHierarchyParameters(vocabulary=10**6, rules=1000, depth=20, sample_ratio=3.0)
     prediction = predict(large)
@@ -101,6 +119,23 @@ def test_signal_is_the_mean_over_pairs_of_laws():
     assert squared_signal(laws) == pytest.approx(np.mean(pairs))
     missing = np.vstack([laws, np.full(5, np.nan)])
     assert squared_signal(missing) == pytest.approx(np.mean(pairs))
+
+
+def test_least_distance_is_the_smallest_over_pairs_of_laws():
+    laws = np.random.default_rng(1).dirichlet(np.ones(5), 7)
+    pairs = [np.linalg.norm(a - b) for a, b in itertools.combinations(laws, 2)]
+    assert least_distance(laws) == pytest.approx(min(pairs))
+    assert least_distance(laws[[0, 1, 0]]) == pytest.approx(0, abs=1e-7)
+    assert np.isnan(least_distance(np.ones((257, 2)) / 2))
+
+
+def test_bounds_of_the_paper_enclose_the_measured_statistics():
+    setting = {"estimator": "count-cluster", "sample_ratio": 4.0}
+    found, bound = measured(**setting), predict(RandomHierarchyParameters(**setting))
+    worst, printed = found["worst_error"][1:], bound["worst_error_printed"][1:]
+    assert (np.array(worst) < bound["worst_error_bound"][1:]).all()
+    assert (np.array(worst) > printed).all()  # Lemma 18 as printed lacks the number of patches
+    assert (np.array(found["least_distance"]) >= bound["least_distance_bound"]).all()
 
 
 def test_context_losses_are_entropies_of_exact_laws():

@@ -5,6 +5,8 @@ import pytest
 from pydantic import ValidationError
 
 from solvable.frame.checks import check_system
+from solvable.frame.points import Point
+from solvable.models.hierarchy.labels.claims import power_of_depth
 from solvable.models.hierarchy.labels.parameters import LabelParameters
 from solvable.models.hierarchy.labels.predict import predict
 from solvable.models.hierarchy.labels.system import system
@@ -23,13 +25,18 @@ def result(tmp_path_factory):
 
 def test_claims_hold(result):
     status = {verdict.claim: verdict.status for verdict in result.verdicts}
-    # the grid ends below the samples that the last level needs
-    assert status.pop("last-level") == "not testable"
+    # the grid has one depth, and ends below the samples that the last level needs
+    for claim in ("last-level", "samples-against-depth"):
+        assert status.pop(claim) == "not testable"
     assert set(status.values()) == {"holds"}
 
 
 def test_claims_fail_for_wrong_predictions_and_at_chance(result):
-    rows = [row for row in system.power(result.points) if row.claim != "last-level"]
+    rows = [
+        row
+        for row in system.power(result.points)
+        if row.claim not in ("last-level", "samples-against-depth")
+    ]
     assert all(row.passes and row.noticed for row in rows)
 
 
@@ -42,6 +49,26 @@ def test_figures(result):
         "accepted-folds-2",
         "folds",
     ]
+
+
+def test_power_of_the_depth_is_that_of_the_crossings():
+    def points(power, shift=1.0):
+        # errors that fall linearly in log n and are 1/4 at n = 100 depth^power
+        for depth in (1, 2, 3):
+            for n in (30, 100, 300, 1000, 3000):
+                error = 0.25 - 0.05 * np.log(n / (100 * depth**power))
+                yield Point(
+                    {"depth": depth, "samples": n, "blocks": 4},
+                    [{"last_error": error + noise} for noise in (-2e-4, 2e-4)],
+                    {"last_error": 0.25 - 0.05 * np.log(n / (100 * shift * depth**2))},
+                    LabelParameters(depth=depth, samples=n),
+                )
+
+    assert power_of_depth(list(points(1.5))) == pytest.approx((1.5, 2.0))
+    claim = {claim.name: claim for claim in system.claims}["samples-against-depth"]
+    assert claim.verdict(list(points(2.05, shift=1.3))).status == "holds"
+    assert claim.verdict(list(points(1.5))).status == "fails"
+    assert power_of_depth([p for p in points(2.0) if p.setting.depth < 3]) is None
 
 
 @pytest.mark.slow

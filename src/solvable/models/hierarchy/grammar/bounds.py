@@ -7,7 +7,7 @@ number of samples still exceeds the measured one by many powers of ten.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import log10
+from math import comb, log10
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -188,6 +188,25 @@ def separation_bound(*, rules: int, depth: int) -> np.ndarray:
     """Least distance of label laws of non-synonyms at levels l = 1 ... L, shape (L,) (Proposition 19)."""
     # |q - q'| >= (20 m)^(-(l - 1) / 2) (hierarchy 22)
     return np.asarray((20.0 * rules) ** (-np.arange(depth) / 2))
+
+
+def distinct_share(*, vocabulary: int, rules: int, depth: int) -> np.ndarray:
+    """Share of grammars whose symbols all have different label laws at levels 1 to L, shape (L,).
+
+    The first symbols are equally frequent (ensemble `first`), and there are as many labels as symbols.
+    Not a number from level 2 on for more than 256 rules.
+    """
+    V, m = vocabulary, rules
+    if m > 256:
+        return np.array([1.0] + [np.nan] * (depth - 1))
+    # B(x) = sum_k C(m, k) C(m - k, k) x^k counts the ways to place k balls of each of two colours in a
+    # bin of m slots; b_n are the coefficients of B^V (hierarchy 33)
+    a = [comb(m, k) * comb(m - k, k) for k in range(m + 1)]
+    b = [1]
+    for n in range(1, m + 1):
+        b.append(sum((k * V - (n - k)) * a[k] * b[n - k] for k in range(1, n + 1)) // n)
+    equal = b[m] / (comb(V * m, m) * comb(V * m - m, m))
+    return np.array([1.0] + [(1 - equal) ** comb(V, 2)] * (depth - 1))
 
 
 def guaranteed_samples(

@@ -99,6 +99,23 @@ def many_rules_left(point: Point) -> bool:
     )
 
 
+def distinct_laws(points: Sequence[Point]) -> tuple[float, float] | None:
+    """Measured and predicted share of grammars whose symbols have different laws, mean over levels."""
+    rows = [
+        (np.mean(p.mean("distinct_laws")[1:]), np.mean(p.predicted("distinct_laws")[1:]))
+        for p in points
+    ]
+    measured, expected = np.mean(rows, axis=0)
+    return float(measured), float(expected)
+
+
+def bounded(cell: Cell) -> bool:
+    """Return True if each patch is frequent enough for the bound of Lemma 18 on its label law."""
+    setting = cell.setting
+    chosen = has_statistics(cell) and setting.ensemble == "first" and not setting.zipf
+    return chosen and cell.entry != 0 and cell.predicted("worst_error_bound") <= 0.5
+
+
 SETTINGS = ("vocabulary", "rules", "branching", "depth", "classes")
 
 CLAIMS = (
@@ -122,6 +139,24 @@ CLAIMS = (
         because="4 %: the label law of a patch is not the same for all patches.",
         where=has_statistics, entry=level_names, power=0.15,
         missing="no point has task=classification, an ensemble with signal and depth above 1"),
+    Estimate("weakly-identifiable",
+        "The label laws of all pairs of patches with different parents are at least as far apart as "
+        "proven, in all grammars but those in which two symbols have the same law.",
+        "arXiv:2601.19756, Proposition 19; derivations/hierarchy (33)",
+        estimate=distinct_laws, apart=(*ALONG, "estimator", "positions"), within=0.05,
+        because="0.05: in small vocabularies laws also coincide by relations between more symbols.",
+        where=lambda point: (
+            point.setting.task == "classification" and point.setting.ensemble == "first"
+            and point.setting.depth > 1 and point.setting.n_classes == point.setting.vocabulary
+            and point.setting.vocabulary <= 256 and point.setting.rules <= 256
+        ),
+        missing="needed: task=classification, ensemble=first, as many classes as symbols, depth above 1"),
+    Agreement("worst-error",
+        "The worst error of a label law is below the corrected bound of Lemma 18.",
+        "worst_error", "derivations/hierarchy (21)",
+        expected="worst_error_bound", kind="at most", relative=True, within=0.05, power=0.7,
+        because="5 %: the bound holds with probability 0.95.", where=bounded, entry=level_names,
+        missing="no point has 8 |P| log(80 |P|) strings for |P| patches; raise sample_ratio"),
     Estimate("hierarchy-learned",
         "The accuracy rises from near chance at a quarter of P* to near 1 at four times P*.",
         "arXiv:2307.02129, Equation 10; derivations/hierarchy (7)",
@@ -186,5 +221,12 @@ CLAIMS = (
         where=lambda cell: in_large_vocabulary("denoising")(cell) and 0 < cell.setting.noise_level < 1,
         entry=level_names, power=0.2,
         missing="no point has task=denoising and at least 16 symbols; run with --preset language"),
+    Agreement("products-found",
+        "All products of a deep quadratic target are found with the predicted probability.",
+        "recovered", "arXiv:2601.19756, Appendix C; derivations/hierarchy (23)", within=0.1, power=0.3,
+        because="0.1: estimated coefficients are treated as independent.",
+        where=lambda cell: cell.setting.task == "boolean" and cell.setting.depth >= 3,
+        scatter=lambda cell: float(np.sqrt(cell.expected * (1 - cell.expected) + 0.001)),
+        missing="no point has task=boolean and depth of at least 3; run with --preset boolean"),
     *NETWORK_CLAIMS,
 )  # fmt: skip

@@ -141,6 +141,18 @@ PANELS = (
         when=is_task("next-token"),
     ),
     Panel(
+        "boolean",
+        "Recovery of a deep quadratic target",
+        "probability that all products are found",
+        [Trace("recovered", "")],
+        "Pairs of signs, pairs of these pairs, and so on, are found level by level. Line: prediction for "
+        "independent coefficients.",
+        along=Axis("sample_ratio", "sample ratio n/n*", value=lambda setting: setting.ratio),
+        overlay=("depth",),
+        when=is_task("boolean"),
+        y_range=(-0.02, 1.05),
+    ),
+    Panel(
         "denoising",
         "Belief in the true symbol of each level",
         "mean probability of the true symbol",

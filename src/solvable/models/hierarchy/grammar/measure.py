@@ -10,6 +10,8 @@ import numpy as np
 
 from solvable.frame.points import Metrics
 from solvable.models.hierarchy.correlations import covariance_by_height
+from solvable.models.hierarchy.grammar.boolean import DeepQuadraticBoolean
+from solvable.models.hierarchy.grammar.bounds import separation_bound
 from solvable.models.hierarchy.grammar.learner.convolutional import HierarchicalCNN
 from solvable.models.hierarchy.grammar.learner.count_cluster import CountClusterClassifier
 from solvable.models.hierarchy.grammar.learner.fully_connected import FullyConnectedNetwork
@@ -23,11 +25,15 @@ from solvable.models.hierarchy.target import RandomHierarchy
 
 METRICS = (
     "test_error", "test_accuracy", "level_accuracy", "signal", "noise", "synonymic_sensitivity",
-    "leaf_sensitivity", "test_loss", "correlation", "context_loss", "level_belief", "label_belief",
+    "leaf_sensitivity", "least_distance", "distinct_laws", "worst_error", "recovered", "test_loss",
+    "correlation", "context_loss", "level_belief", "label_belief",
 )  # fmt: skip
 
 DENOISED = 200
 """Strings that a replicate denoises."""
+
+BOOLEANS = 16
+"""Deep quadratic targets of a replicate."""
 
 GRAMMARS = 24
 """Largest number of grammars over which label statistics are averaged."""
@@ -63,7 +69,10 @@ def draw_target(parameters: RandomHierarchyParameters, rng: np.random.Generator)
 def teacher(
     parameters: RandomHierarchyParameters, rng: np.random.Generator
 ) -> Mapping[str, np.ndarray]:
-    """Return the rules of every level of a replicate's grammar, label first."""
+    """Return the rules of every level of a replicate's grammar, or the signs of its products."""
+    if parameters.task == "boolean":
+        target = draw_boolean(parameters, rng)
+        return {f"signs_{level}": signs for level, signs in enumerate(target.signs, start=1)}
     tables = draw_target(parameters, rng).tables
     return {f"rules_{level}": table for level, table in enumerate(tables, start=1)}
 
@@ -71,10 +80,29 @@ def teacher(
 def measure(parameters: RandomHierarchyParameters, rng: np.random.Generator) -> Metrics:
     """Draw a grammar and samples, and measure what the task asks for."""
     metrics: Metrics = dict.fromkeys(METRICS)
+    if parameters.task == "boolean":
+        return metrics | _boolean(parameters, rng)
     tasks = {
         "classification": _classification, "next-token": _next_token, "denoising": _denoising
     }  # fmt: skip
     return metrics | tasks[parameters.task](parameters, draw_target(parameters, rng), rng)
+
+
+def draw_boolean(
+    parameters: RandomHierarchyParameters, rng: np.random.Generator
+) -> DeepQuadraticBoolean:
+    """Draw a deep quadratic target."""
+    return DeepQuadraticBoolean(parameters.leaves, seed=int(rng.integers(2**32)))
+
+
+def _boolean(parameters: RandomHierarchyParameters, rng: np.random.Generator) -> Metrics:
+    """Share of targets of which all products are found, and no others."""
+    hits = 0
+    for _ in range(BOOLEANS):
+        target = draw_boolean(parameters, rng)
+        found = target.recover(*target.sample(parameters.n_samples, rng))
+        hits += all(map(np.array_equal, found, target.supports))
+    return {"recovered": hits / BOOLEANS}
 
 
 def make_learner(parameters: RandomHierarchyParameters, seed: int) -> Any:
@@ -121,7 +149,7 @@ def _label_statistics(
     rows = np.array([_statistics_of_one(one, parameters.n_samples, rng) for one in targets])
     known = np.isfinite(rows)
     sums = np.where(known, rows, 0.0).sum(axis=0)
-    signal, noise, synonyms, everything = np.divide(
+    signal, noise, synonyms, everything, least, distinct, worst = np.divide(
         sums, known.sum(axis=0), out=np.full(sums.shape, np.nan), where=known.any(axis=0)
     )
     with np.errstate(invalid="ignore"):
@@ -131,16 +159,24 @@ def _label_statistics(
         "noise": as_list(noise),
         "synonymic_sensitivity": ratio,
         "leaf_sensitivity": ratio[-1],
+        "least_distance": as_list(least),
+        "distinct_laws": as_list(distinct),
+        "worst_error": as_list(worst),
     }
 
 
 def _statistics_of_one(
     target: RandomHierarchy, samples: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """Signal, noise and distances of gradients of the first patches of each level, shape (4, L)."""
+    """Statistics of the first patches of each level, shape (7, L).
+
+    They are the signal, the noise, the distances of gradients of synonyms and of all patches, the
+    least distance of label laws, whether it is at least that of Proposition 19, and the worst error.
+    """
     levels = target.sample_tree(samples, rng)
     labels, classes = levels[0][:, 0], target.n_classes
-    found = np.full((4, target.depth), np.nan)
+    found = np.full((7, target.depth), np.nan)
+    bounds = separation_bound(rules=target.rules, depth=target.depth)
     for k, level in enumerate(range(1, target.depth + 1)):
         laws = target.label_posterior(level)
         found[0, k] = squared_signal(laws[:: target.rules])
@@ -150,8 +186,11 @@ def _statistics_of_one(
         seen = counts.sum(axis=1) > 0
         estimates = counts[seen] / counts[seen].sum(axis=1, keepdims=True)
         if level > 1:  # the label of a tuple just below the label is certain
-            found[1, k] = np.mean(np.sum((estimates - laws[seen]) ** 2, axis=1))
-        found[2:, k] = gradient_distances(counts.reshape(-1, target.rules, classes))
+            errors = np.sum((estimates - laws[seen]) ** 2, axis=1)
+            found[1, k], found[6, k] = errors.mean(), np.sqrt(errors.max())
+        found[4, k] = least_distance(laws[:: target.rules])
+        found[5, k] = np.nan if np.isnan(found[4, k]) else found[4, k] >= (1 - 1e-6) * bounds[k]
+        found[2:4, k] = gradient_distances(counts.reshape(-1, target.rules, classes))
     return found
 
 
@@ -164,6 +203,17 @@ def squared_signal(laws: np.ndarray) -> float:
     # mean over pairs of |q - q'|² = 2 / (V - 1) (sum |q|² - |sum q|² / V)
     spread = float((laws**2).sum() - (laws.sum(axis=0) ** 2).sum() / count)
     return 2 * spread / (count - 1)
+
+
+def least_distance(laws: np.ndarray) -> float:
+    """Smallest distance of the label laws of two symbols; NaN for more than 256 symbols."""
+    laws = laws[np.isfinite(laws).all(axis=1)]
+    if not 2 <= len(laws) <= 256:
+        return np.nan
+    products = laws @ laws.T
+    squares = np.diag(products)
+    pairs = (squares[:, None] + squares - 2 * products)[np.triu_indices(len(laws), 1)]
+    return float(np.sqrt(max(pairs.min(), 0.0)))
 
 
 def _level_accuracy(

@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 from solvable.errors import InvalidParameter
 from solvable.frame.curves import Axis
 from solvable.frame.parameters import Limit, Parameters, Size, memory
+from solvable.models.hierarchy.grammar.boolean import recovery_threshold
 from solvable.models.hierarchy.rules import check_existence
 
 POSITIONS = {
@@ -52,9 +53,10 @@ def as_list(values: np.ndarray) -> list[float | None]:
 class RandomHierarchyParameters(Parameters):
     """Parameters of a random grammar, a task on its strings, and a learner."""
 
-    task: Literal["classification", "next-token", "denoising"] = "classification"
-    """Task: predict the label, the last symbol of a string, or all symbols of a noisy string. For the
-    last symbol a network is trained on up to 20,000 strings."""
+    task: Literal["classification", "next-token", "denoising", "boolean"] = "classification"
+    """Task: predict the label, the last symbol of a string, or all symbols of a noisy string, or find
+    the products of a deep quadratic target of 2^L signs. For the last symbol a network is trained on up
+    to 20,000 strings."""
     vocabulary: int = Field(8, ge=2, le=1_000_000)
     """Number V of symbols of each level below the label."""
     rules: int = Field(4, ge=2, le=1_000_000)
@@ -66,7 +68,7 @@ class RandomHierarchyParameters(Parameters):
     classes: int = Field(0, ge=0, le=1_000_000)
     """Number n_c of labels; 0 means as many as symbols."""
     sample_ratio: float = Field(4.0, gt=0, le=1e9)
-    """Training strings in units of P* = n_c m^L."""
+    """Training strings in units of P* = n_c m^L; for task=boolean, samples in units of n*."""
     samples: int = Field(0, ge=0, le=10**15)
     """Number N of training strings; replaces `sample_ratio`. 0 means `sample_ratio` times P*."""
     ensemble: Literal["first", "uniform", "latin"] = "first"
@@ -100,6 +102,8 @@ class RandomHierarchyParameters(Parameters):
         """Set the sample ratio from the number of samples if that is given."""
         if not isinstance(values, Mapping):
             return values
+        if values.get("task") == "boolean":
+            return values
         given = {
             name: values.get(name, cls.model_fields[name].default)
             for name in ("samples", "vocabulary", "classes", "rules", "depth")
@@ -114,9 +118,17 @@ class RandomHierarchyParameters(Parameters):
     @model_validator(mode="after")
     def _check(self) -> RandomHierarchyParameters:
         # A grid over several tasks would otherwise repeat each task for parameters that it ignores.
-        denoising = self.task == "denoising"
-        unused = ("sample_ratio", "samples", "estimator", "positions")
-        for name in unused if denoising else ("noise_level",):
+        unused: tuple[str, ...] = ("noise_level",)
+        if self.task == "denoising":
+            unused = ("sample_ratio", "samples", "estimator", "positions")
+        elif self.task == "boolean":
+            # all but the task, the depth and the number of samples
+            unused = tuple(
+                set(type(self).model_fields) - {"task", "depth", "sample_ratio", "samples"}
+            )
+            if self.samples:
+                object.__setattr__(self, "sample_ratio", self.samples / self.threshold)
+        for name in unused:
             object.__setattr__(self, name, type(self).model_fields[name].default)
         if self.classes == 1:
             raise ValueError("classes is 1; allowed: at least 2, or 0 for as many as symbols")
@@ -140,6 +152,8 @@ class RandomHierarchyParameters(Parameters):
             )
         if self.task != "classification" and self.zipf:
             raise ValueError(f"zipf is {self.zipf} with task={self.task}; allowed: zipf=0")
+        if self.task == "boolean":
+            return self
         networks = ("cnn", "fully-connected", "transformer")
         if self.task == "next-token" and self.estimator not in networks:
             raise ValueError(
@@ -150,6 +164,10 @@ class RandomHierarchyParameters(Parameters):
     n_samples = Size("sample_ratio", lambda p: p.threshold, least=1, name="training strings")
     limits = (
         Limit(lambda p: p.vocabulary, 4_096, "vocabulary is {vocabulary}", "vocabulary"),
+        Limit(
+            lambda p: p.depth if p.task == "boolean" else 0, 9,
+            "a deep quadratic target has 2^{depth} signs", "depth", unit=" levels",
+        ),
         Limit(lambda p: p.leaves, 2**16, "strings have {leaves} symbols", "depth or branching"),
         memory(
             lambda p: (p.n_classes + (p.depth - 1) * p.vocabulary) * p.rules * p.branching, 1,
@@ -169,7 +187,9 @@ class RandomHierarchyParameters(Parameters):
 
     @property
     def threshold(self) -> float:
-        """P* = n_c m^L, as a float."""
+        """P* = n_c m^L as a float; for task=boolean, n* = 8 (d - 1) log(d² / 2) with d = 2^L."""
+        if self.task == "boolean":
+            return recovery_threshold(dimension=self.leaves, squared_norm=self.leaves - 1)
         size = self.n_classes * self.rules**self.depth
         return float(size) if size < 2**1000 else inf
 
@@ -193,6 +213,8 @@ class RandomHierarchyParameters(Parameters):
 
 def _point_name(setting: RandomHierarchyParameters) -> str:
     """Describe a setting in words."""
+    if setting.task == "boolean":
+        return f"n/n* = {setting.ratio:.3g}, d = {setting.leaves}"
     words = [
         f"V = {setting.vocabulary}", f"m = {setting.rules}", f"s = {setting.branching}",
         f"L = {setting.depth}",

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from solvable.frame.points import Metrics
-from solvable.models.hierarchy.grammar import language, theory
-from solvable.models.hierarchy.grammar.bounds import guaranteed_samples
+from solvable.models.hierarchy.grammar import bounds, language, theory
+from solvable.models.hierarchy.grammar.boolean import recovery_probability
 from solvable.models.hierarchy.grammar.parameters import RandomHierarchyParameters, as_list
-from solvable.models.hierarchy.grammar.sizes import Sizes
+from solvable.models.hierarchy.grammar.sizes import GrammarSizes, Sizes
+
+FAILURE = 0.05
+"""Probability of failure of the bounds."""
 
 
 def predict(parameters: RandomHierarchyParameters) -> Metrics:
     """Predict what the task measures, and the thresholds."""
     tasks = {
-        "classification": _classification, "next-token": _next_token, "denoising": _denoising
+        "classification": _classification, "next-token": _next_token, "denoising": _denoising,
+        "boolean": _boolean,
     }  # fmt: skip
     return {"p_star": parameters.threshold, "threshold_ratio": 1.0} | tasks[parameters.task](
         parameters
@@ -38,15 +45,7 @@ def _classification(parameters: RandomHierarchyParameters) -> Metrics:
         "noise": noise,
         "synonymic_sensitivity": sensitivity,
         "leaf_sensitivity": sensitivity[-1],
-        "proven_samples": as_list(
-            guaranteed_samples(
-                vocabulary=p.vocabulary,
-                rules=p.rules,
-                branching=p.branching,
-                depth=p.depth,
-                failure=0.05,
-            )
-        )[-1],
+        **_guarantees(p),
     }
     if p.zipf:
         error = language.zipf_error(
@@ -55,6 +54,47 @@ def _classification(parameters: RandomHierarchyParameters) -> Metrics:
         )  # fmt: skip
         metrics |= {"test_error": float(error), "zipf_exponent": language.zipf_exponent(p.zipf)}
     return metrics
+
+
+def _guarantees(p: RandomHierarchyParameters) -> Metrics:
+    """Bounds of arXiv:2601.19756 by level, with every unknown constant set to 1."""
+    equal = p.ensemble == "first" and p.n_classes == p.vocabulary
+    shape = {"rules": p.rules, "depth": p.depth}
+    distinct = bounds.distinct_share(vocabulary=p.vocabulary, **shape)
+    patches = GrammarSizes(**_sizes(p)).tuples
+    proven = bounds.guaranteed_samples(
+        vocabulary=p.vocabulary, branching=p.branching, failure=FAILURE, **shape
+    )
+
+    def by_level(formula: Callable[..., Any], **options: Any) -> list[float | None]:
+        return as_list(np.array([formula(patches=size, **options) for size in patches]))
+
+    errors = [
+        as_list(np.array([
+            bounds.frequency_errors(p.n_samples, patches=size, failure=FAILURE, corrected=corrected)[1]
+            for size in patches
+        ]))
+        for corrected in (False, True)
+    ]  # fmt: skip
+    tolerance = {"accuracy": 0.1, "failure": FAILURE}
+    return {
+        "distinct_laws": as_list(distinct) if equal else None,
+        "least_distance_bound": as_list(bounds.separation_bound(**shape)),
+        "worst_error_printed": errors[0],
+        "worst_error_bound": errors[1],
+        "level_samples_printed": by_level(bounds.level_samples, **tolerance),
+        "level_samples_bound": by_level(bounds.level_samples, corrected=True, **tolerance),
+        "steps_bound": by_level(bounds.descent_steps, accuracy=0.1, classes=p.n_classes),
+        "bandwidth_printed": bounds.bandwidth(separation=1.0, overlap=0.01),
+        "bandwidth_bound": bounds.bandwidth(separation=1.0, overlap=0.01, corrected=True),
+        "proven_samples": as_list(proven)[-1],
+    }
+
+
+def _boolean(parameters: RandomHierarchyParameters) -> Metrics:
+    """Probability that all products of a deep quadratic target are found."""
+    d, depth, n = parameters.leaves, parameters.depth, parameters.n_samples
+    return {"recovered": recovery_probability(n, dimension=d, levels=depth)}
 
 
 def _next_token(parameters: RandomHierarchyParameters) -> Metrics:
@@ -116,6 +156,9 @@ def chance(parameters: RandomHierarchyParameters, prediction: Metrics) -> Metric
         "noise": [1.0] * p.depth,
         "synonymic_sensitivity": [1.0] * p.depth,
         "leaf_sensitivity": 1.0,
+        "distinct_laws": as_list(np.eye(p.depth)[0]),
+        "worst_error": as_list(np.full(p.depth, 2**0.5)),
+        "recovered": 0.0,
         "test_loss": float(np.log(p.vocabulary)),
         "correlation": [0.0] * p.depth,
         "context_loss": [float(np.log(p.vocabulary))] * p.depth,

@@ -62,6 +62,15 @@ PRESETS = {
         },
         replicates=4,
     ),
+    "boolean": Preset(
+        "Deep quadratic targets of 16, 32 and 64 signs around n*; half a minute.",
+        {
+            "task": ("boolean",),
+            "depth": (4, 5, 6),
+            "sample_ratio": (0.25, 0.4, 0.55, 0.7, 0.85, 1.0, 1.5),
+        },
+        replicates=8,
+    ),
     "zipf": Preset(
         "Rules with power-law probabilities are learned one after another; a minute.",
         {
@@ -81,7 +90,7 @@ PRESETS = {
 system = System(
     name="random-hierarchy",
     title="Learners of a random grammar find its hierarchy from P* strings",
-    version="1",
+    version="2",
     parameters=RandomHierarchyParameters,
     measure="measure:measure",
     predict="predict:predict",

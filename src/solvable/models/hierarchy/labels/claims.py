@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
+
 from solvable.frame.agreement import Agreement, Cell
-from solvable.frame.estimates import Contrast, Lead
+from solvable.frame.estimates import Contrast, Estimate, Lead
 from solvable.frame.points import Point
 
 
@@ -27,6 +31,34 @@ def spread(cell: Cell) -> float:
     """Scatter of an error rate up to a factor."""
     rate = min(max(cell.expected, 0.002), 0.998)
     return float((rate * (1 - rate)) ** 0.5)
+
+
+def half_learned(samples: np.ndarray, errors: np.ndarray) -> float:
+    """Logarithm of the samples at which an error that falls from 1/2 is 1/4; NaN if outside."""
+    below = int(np.argmax(errors < 0.25))
+    if below == 0:
+        return np.nan
+    x, y = np.log(samples[below - 1 : below + 1]), errors[below - 1 : below + 1]
+    return float(x[0] + (y[0] - 0.25) / (y[0] - y[1]) * (x[1] - x[0]))
+
+
+def power_of_depth(points: Sequence[Point]) -> tuple[float, float] | None:
+    """Measured and predicted slope of log(samples that half learn the last level) in log(depth)."""
+    rows = []
+    for depth in sorted({point.setting.depth for point in points}):
+        curve = [point for point in points if point.setting.depth == depth]
+        curve.sort(key=lambda point: point.setting.samples)
+        samples = np.array([point.setting.samples for point in curve], dtype=float)
+        measured = np.array([float(point.mean("last_error")) for point in curve])
+        expected = np.array([float(point.predicted("last_error")) for point in curve])
+        rows.append(
+            [np.log(depth), half_learned(samples, measured), half_learned(samples, expected)]
+        )
+    x, *crossings = np.array([row for row in rows if np.isfinite(row).all()]).reshape(-1, 3).T
+    if len(x) < 3 or np.ptp(x) < np.log(3) - 1e-9:
+        return None
+    measured_slope, expected_slope = (float(np.polyfit(x, y, 1)[0]) for y in crossings)
+    return measured_slope, expected_slope
 
 
 NEAR = (
@@ -64,6 +96,19 @@ CLAIMS = (
         "derivations/hierarchy (29), (31)", metric="last_error",
         across="last_required", along="samples", within=0.02, because=REASON, where=sure,
         missing="needs blocks for all levels, and samples on both sides of the required number",
+    ),
+    Estimate(
+        "samples-against-depth",
+        "The number of samples at which the last level is half learned grows with the predicted power "
+        "of the depth.",
+        "arXiv:2601.00455, Theorem 4.3; derivations/hierarchy (29), (31)", estimate=power_of_depth,
+        apart=("depth", "samples"), fewest=6, within=0.15, because=REASON,
+        where=lambda point: (
+            point.setting.folds > 1 and point.setting.blocks >= point.setting.depth
+            and point.setting.samples <= 2 ** (point.setting.dimension - 6)
+        ),
+        missing="fewer than three depths, up to three times the smallest, whose last level passes the "
+        "error 1/4; run with --preset depth",
     ),
     Lead(
         "held-out-predictions",

@@ -63,9 +63,9 @@ PANELS = (
         "Error of the last level of labels",
         "test error",
         [Trace("last_error")],
-        "With one fold each sample is predicted by a fit that includes it, and labels are accepted that "
-        "are not learned.",
-        overlay=("folds",),
+        "Deeper hierarchies need more samples. With one fold each sample is predicted by a fit that "
+        "includes it, and labels are accepted that are not learned.",
+        overlay=("folds", "depth"),
         when=deep,
         y_range=(-0.02, 0.55),
     ),

@@ -21,6 +21,14 @@ PRESETS = {
         },
         replicates=4,
     ),
+    "depth": Preset(
+        "Hierarchies of one to four levels; half a minute.",
+        {
+            "depth": (1, 2, 3, 4),
+            "samples": (50, 80, 200, 300, 450, 800, 1100, 1400, 1700),
+        },
+        replicates=4,
+    ),
     "folds": Preset(
         "Held-out predictions against predictions of fitted samples; half a minute.",
         {
@@ -34,7 +42,7 @@ PRESETS = {
 system = System(
     name="label-hierarchy",
     title="A cascade learns a hierarchy of labels block by block",
-    version="1",
+    version="2",
     parameters=LabelParameters,
     measure="measure:measure",
     predict="predict:predict",
@@ -43,7 +51,7 @@ system = System(
     axis=Axis(
         "samples",
         "samples n",
-        words={"blocks": "blocks {}", "folds": "folds {}"},
+        words={"blocks": "blocks {}", "folds": "folds {}", "depth": "levels {}"},
         margin=1.2,
         resolution=40,
     ),
