@@ -12,23 +12,23 @@ import numpy as np
 from solvable.errors import NotConverged
 from solvable.frame.points import NO_PREDICTION, Metrics, listed
 from solvable.models.two_layer_posterior.atoms import wide_limit_alignment
+from solvable.models.two_layer_posterior.feature_kernels import predict_strengths, strengths_of
 from solvable.models.two_layer_posterior.large_deviation import (
     Readout,
     large_deviation,
     readout_scale,
 )
 from solvable.models.two_layer_posterior.neuron_counts import LAW_EDGES
+from solvable.models.two_layer_posterior.one_mode import TargetMode
 from solvable.models.two_layer_posterior.overlap import profile
 from solvable.models.two_layer_posterior.parameters import CurseParameters
-from solvable.models.two_layer_posterior.posterior import (
-    kernel_adaptation_alignment,
-    one_mode_alignment,
-    posterior,
-)
+from solvable.models.two_layer_posterior.posterior import posterior
 
 
 def predict(parameters: CurseParameters) -> Metrics:
-    """Predict the metrics of the posterior at this size, and the energies of full alignment."""
+    """Predict the metrics of the posterior and the energies of full alignment, or a random kernel."""
+    if parameters.gain:
+        return predict_strengths(parameters)
     if parameters.second_width:
         missing = dict.fromkeys(("energy", "energy_held", *ONE_MODE))
         return _unknown(
@@ -101,20 +101,21 @@ def _unknown(reason: str) -> Metrics:
 
 
 ONE_MODE = {
-    "one_mode_alignment": one_mode_alignment,
-    "kernel_adaptation_alignment": kernel_adaptation_alignment,
+    "one_mode_alignment": TargetMode.alignment,
+    "kernel_adaptation_alignment": TargetMode.adapted_alignment,
 }
 """Theories of the target's mode alone: averaged over the kernel of a finite layer, and its saddle."""
 
 
 def _one_mode(parameters: CurseParameters) -> Metrics:
     """Alignment in the theories of the target's mode alone, or None without convergence."""
-    return {name: _finite(theory, parameters) for name, theory in ONE_MODE.items()}
+    mode = TargetMode(**_network(parameters), samples=parameters.samples, kappa=parameters.kappa)
+    return {name: _finite(theory, mode) for name, theory in ONE_MODE.items()}
 
 
-def _finite(theory: Callable[..., float], parameters: CurseParameters) -> float | None:
+def _finite(theory: Callable[[TargetMode], float], mode: TargetMode) -> float | None:
     try:
-        value = theory(**_network(parameters), samples=parameters.samples, kappa=parameters.kappa)
+        value = theory(mode)
     except NotConverged:
         return None
     return value if np.isfinite(value) else None
@@ -139,6 +140,8 @@ def _energies(
 
 def chance(parameters: CurseParameters, prediction: Metrics) -> Metrics:
     """Return the metrics of networks drawn from the prior."""
+    if parameters.gain:
+        return {"strengths": list(map(float, strengths_of(parameters, lazy=True)))}
     d, edge = parameters.dimension, 3.0
     tail = erfc(edge / sqrt(2))
     chi = readout_scale(parameters.readout, parameters.width)
