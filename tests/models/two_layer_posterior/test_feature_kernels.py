@@ -10,6 +10,7 @@ from solvable.arrays import random_stream
 from solvable.frame.points import Point
 from solvable.models.two_layer_posterior.feature_kernels import STRENGTH, strengths_of
 from solvable.models.two_layer_posterior.parameters import CurseParameters
+from solvable.models.two_layer_posterior.predict import linear_gain_of
 from solvable.models.two_layer_posterior.system import system
 from solvable.scale.prefactors.lazy_kernels import lazy_alignment, mode_moments
 
@@ -53,6 +54,17 @@ def test_a_spike_adds_its_share():
     found = strengths_of(setting(gain=1.0, spike=50))[2]
     lazy = strengths_of(setting(gain=1.0, spike=50), lazy=True)[2]
     assert found == pytest.approx(0.75 * lazy + 0.25 * power, rel=1e-3)
+
+
+def test_a_lazy_layer_multiplies_linear_features():
+    # (two-layer-posterior 19): kappa_1² = 4 / (pi (1 + 2 q_1)) for erf
+    one, two = (
+        strengths_of(setting(dimension=100, gain=1.0, second_width_ratio=second))
+        for second in (0.0, 10.0)
+    )
+    gain = linear_gain_of("erf")
+    assert gain == pytest.approx(4 / np.pi / (1 + 4 / np.pi * np.arcsin(2 / 3)))
+    assert two[0] / one[0] == pytest.approx(gain, rel=0.01)
 
 
 @pytest.mark.parametrize("values", [{"gain": 6.0}, {"gain": 2.0, "spike": 20}])

@@ -223,8 +223,9 @@ CLAIMS = (
     ),
     Agreement(
         "outliers",
-        "The number of neurons beyond three standard deviations of the prior equals the prediction.",
-        "outliers", f"{PAGE} (13)", within=0.25, relative=True, power=0.5,
+        "The number of neurons of the first layer beyond three standard deviations of the prior equals "
+        "the prediction; a second layer, if any, is predicted as lazy.",
+        "outliers", f"{PAGE} (13), (19)", within=0.25, relative=True, power=0.5,
         because="Fewer than ten neurons specialise, and their number fluctuates.",
         where=with_outliers(1.0), missing=UNSPECIALISED,
     ),
@@ -273,7 +274,7 @@ CLAIMS = (
         "feature-strengths",
         "The strength of each feature in the kernel of random layers equals the integral over the kernel "
         "of wide layers.",
-        "strengths", "derivations/scale (5), (6), (17)", within=0.1, relative=True, power=0.3,
+        "strengths", f"{PAGE} (20)", within=0.1, relative=True, power=0.3,
         because="A network of finite width has random strengths.",
         where=lambda cell: cell.setting.gain > 0, entry=feature_names, missing=KERNELS,
     ),

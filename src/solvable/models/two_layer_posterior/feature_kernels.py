@@ -82,6 +82,7 @@ def predict_strengths(parameters: CurseParameters) -> Metrics:
 
 def strengths_of(parameters: CurseParameters, *, lazy: bool = False) -> np.ndarray:
     """Integrate the kernel of wide layers against each feature; if lazy, without gain and spike."""
+    # (two-layer-posterior 20)
     from scipy.special import erf, roots_genlaguerre, roots_jacobi
 
     d, gain = parameters.dimension, 1.0 if lazy else parameters.gain
@@ -102,7 +103,6 @@ def strengths_of(parameters: CurseParameters, *, lazy: bool = False) -> np.ndarr
     kernel = arcsine((gain * along + across) / d, variance[first], variance[second])
     variance = arcsine(variance, variance, variance)
     if parameters.spike and not lazy:
-        # K = K_rest + (M / N) sigma(mu z) sigma(mu z')   (scale 5)
         share, spike = parameters.spike / parameters.width, erf(STRENGTH * z)
         pairs = np.multiply.outer(spike, spike)[:, :, None, None, None]
         kernel = (1 - share) * kernel + share * pairs

@@ -135,12 +135,13 @@ LAYERS = Panel(
     "Specialised units of two hidden layers",
     "outliers per network",
     [
-        Trace("outliers", "first layer", theory=None),
+        Trace("outliers", "first layer"),
         Trace("second_outliers", "second layer", theory=None),
         Trace("", "first layer, prior", theory=None, value=by_chance, dashed=True, colour=7),
     ],
     "Units whose overlap with the target's direction exceeds three standard deviations of the prior, for "
-    "the second layer given the first. As the first layer grows, the second layer takes over.",
+    "the second layer given the first. As the first layer grows, the second layer takes over. Line: the "
+    "posterior of the first layer with a lazy second layer.",
     when=lambda curve: curve.setting.second_width > 0 and not curve.setting.gain,
     along=Axis("width_ratio", "width of the first layer N1/d"),
     at=last,

@@ -50,6 +50,7 @@ def posterior(
     degree: int = 3,
     activation: str = "erf",
     readout: str = "standard",
+    readout_variance: float = 1.0,
     draws: int = 24,
 ) -> Posterior:
     """Predict a two-layer network with a posterior after P samples of a Hermite target."""
@@ -60,7 +61,7 @@ def posterior(
     # All other modes enter through the effective ridge (two-layer-posterior 12). Alignments with He3
     # agree with Langevin ensembles within 10 %. With He5 they are a fifth too low; near width d, where
     # less than one neuron specialises on average, up to a half too low.
-    scale = 1 / readout_scale(readout, width)
+    scale = readout_variance / readout_scale(readout, width)
     reach = 3 + 6 / sqrt(dimension)
     while True:
         layer = Layer(dimension, width, samples, kappa, degree, activation, scale / width, reach)

@@ -32,9 +32,9 @@ def predict(parameters: CurseParameters) -> Metrics:
     if parameters.second_width:
         missing = dict.fromkeys(("energy", "energy_held", *ONE_MODE))
         return _unknown(
-            "the posterior of networks with two hidden layers is not solved; `solvable scale` predicts "
-            "their exponents and energies"
-        ) | {"virial": 1.0, **missing}
+            "the posterior of networks with two hidden layers is not solved, apart from the number of "
+            "outliers behind a lazy second layer; `solvable scale` predicts exponents and energies"
+        ) | {"virial": 1.0, **missing, "outliers": _behind_lazy_layer(parameters)}
     learnt, energies = _learnt(parameters), dict(_energies(**_network(parameters)))
     reasons = [str(part.pop(NO_PREDICTION)) for part in (learnt, energies) if NO_PREDICTION in part]
     metrics = learnt | energies | {"virial": 1.0} | _one_mode(parameters)
@@ -88,6 +88,26 @@ def _learnt(parameters: CurseParameters) -> Metrics:
         "onset": learnt.onset / parameters.unit,
         "wide_limit_alignment": wide,
     }
+
+
+def linear_gain_of(activation: str) -> float:
+    """Factor by which a lazy layer multiplies the linear part of a kernel of erf or tanh units."""
+    # kappa_1² = (E sigma'(sqrt(q_1) xi))², q_1 = K_1(x, x)   (two-layer-posterior 19)
+    shape = profile(activation)
+    scale = np.sqrt(shape.power(np.ones(1)))
+    return float((shape.coefficient(1, scale) / scale)[0] ** 2)
+
+
+def _behind_lazy_layer(parameters: CurseParameters) -> float | None:
+    """Predict the outliers of a first layer whose second layer is lazy."""
+    variance = linear_gain_of(parameters.activation)
+    variance /= readout_scale(parameters.readout, parameters.second_width)
+    network = _network(parameters) | {"readout": "standard", "readout_variance": variance}
+    try:
+        learnt = posterior(**network, samples=parameters.samples, kappa=parameters.kappa)
+    except NotConverged:
+        return None
+    return None if learnt.caveat or not np.isfinite(learnt.outliers) else learnt.outliers
 
 
 def _network(parameters: CurseParameters) -> dict[str, Any]:
