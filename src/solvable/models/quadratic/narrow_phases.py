@@ -53,7 +53,7 @@ PHASE_CLAIMS = (
         "exponent-in-width",
         "Where missing features dominate, the error falls with the width by the predicted exponent, "
         "which tends to 1 - 2 gamma with many samples.",
-        "arXiv:2606.28242; derivations/quadratic (29), (19), (20)",
+        "derivations/quadratic (29), (19), (20)",
         metric="matrix_error",
         along="width",
         where=misses_features,
@@ -65,7 +65,7 @@ PHASE_CLAIMS = (
     Slope(
         "exponent-in-samples",
         "Where noise dominates, the error falls with the number of samples by the predicted exponent.",
-        "arXiv:2606.28242; derivations/quadratic (29), (19), (20)",
+        "derivations/quadratic (29), (19), (20)",
         metric="matrix_error",
         along="sample_ratio",
         where=learns_noise,

@@ -176,7 +176,7 @@ GROWTH = Panel(
 GAINS = Panel(
     "strengths-against-gain",
     "Strength of powers of an amplified feature",
-    "strength ⟨φ, K, φ⟩",
+    "strength in the kernel",
     [
         Trace("strengths", names=feature_names),
         Trace("power_laws", "power of the gain", measured=False, dashed=True),
@@ -193,7 +193,7 @@ GAINS = Panel(
 SPIKES = Panel(
     "strengths-against-spike",
     "Strength of features of a spike",
-    "strength ⟨φ, K, φ⟩",
+    "strength in the kernel",
     [Trace("strengths", names=feature_names)],
     "M neurons of the first layer point along the direction. Points: kernels of random networks. Lines: "
     "the integral over the kernel of wide layers plus the spike.",
