@@ -54,6 +54,9 @@ DRAWN = {
     "curse-of-detail-law.svg": Drawing(
         "curse-of-detail", "Distribution of the overlaps of neurons"
     ),
+    "curse-of-detail-kernels.svg": Drawing(
+        "curse-of-detail", "Strength of powers of an amplified feature", "kernels"
+    ),
     "curse-of-detail-width.svg": Drawing("curse-of-detail", "Specialised neurons", "width"),
     "emergence-captured.svg": Drawing(
         "emergence-in-sgd", "Captured share of each feature against time"

@@ -1,10 +1,14 @@
 """The system `narrow-network`: training, limits, and claims that can fail."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
 
 from solvable.arrays import random_stream
+from solvable.frame.curves import Curve
+from solvable.frame.points import Point
 from solvable.models.quadratic.narrow import (
     NarrowParameters,
     measure,
@@ -14,6 +18,7 @@ from solvable.models.quadratic.narrow import (
     target_of,
     train,
 )
+from solvable.models.quadratic.narrow_phases import PHASE_CLAIMS, PHASES, phase_of, phases
 from solvable.models.quadratic.network.learner import QuadraticNetRegressor
 from solvable.study import Study, run_study
 
@@ -55,8 +60,14 @@ def test_many_samples_leave_the_eigenvalues_that_the_width_cuts():
 def test_claims_hold_and_fail_for_a_network_that_is_zero(tmp_path):
     study = Study(system, {"dimension": [60], "width": [3, 18]}, replicates=16)
     result = run_study(study, tmp_path / "run", workers=1)
-    assert {verdict.status for verdict in result.verdicts} == {"holds"}
+    exponents = {claim.name for claim in PHASE_CLAIMS}  # of three widths or sample sizes
+    verdicts = {verdict.claim: verdict.status for verdict in result.verdicts}
+    assert {name for name, status in verdicts.items() if status == "holds"} == set(
+        verdicts
+    ) - exponents
     for row in system.power(result.points):
+        if row.claim in exponents:
+            continue
         assert (row.chance, row.fails_from_above is None) == ("fails", False), row
 
 
@@ -132,3 +143,43 @@ def test_labels_that_no_positive_matrix_fits_leave_no_training_error():
     spread = errors.std(axis=0, ddof=1) / np.sqrt(6)
     assert errors[:, 1].mean() > 2 * limit + 2 * spread[1]
     assert abs(errors[:, 0].mean() - found["matrix_error"]) < 3 * spread[0]
+
+
+def test_missing_features_are_the_error_without_noise():
+    parameters = NarrowParameters(dimension=20, width=3, sample_ratio=10.0, noise=1e-3)
+    found = predict(parameters)
+    squares = target_of(parameters).strengths ** 2
+    assert found["missing_features"] == pytest.approx(np.sort(squares)[:-3].sum() / 20)
+    assert found["matrix_error"] == pytest.approx(found["missing_features"], rel=0.05)
+
+
+def test_exponents_and_phases_of_predicted_errors():
+    points = []
+    for width in (1, 2, 4, 30):
+        for ratio in (0.8, 1.6, 3.2):
+            parameters = NarrowParameters(
+                dimension=30, width=width, sample_ratio=ratio, regularisation=0.2
+            )
+            predicted = predict(parameters)
+            error = predicted["matrix_error"]
+            records = [{"matrix_error": factor * error} for factor in (0.99, 1.0, 1.01)]
+            points.append(Point(parameters.model_dump(), records, predicted, parameters))
+    assert phase_of(points[0]) == PHASES[0]
+    assert phase_of(points[-1]) == PHASES[2]
+    for claim in PHASE_CLAIMS:
+        along = claim.along
+        assert claim.verdict(points).status == "holds"
+        wrong = [
+            replace(
+                point,
+                metrics=[
+                    {"matrix_error": row["matrix_error"] * getattr(point.setting, along) ** 0.4}
+                    for row in point.metrics
+                ],
+            )
+            for point in points
+        ]
+        assert claim.verdict(wrong).status == "fails"
+    (figure,) = phases([Curve(tuple(points), system.axis, lambda setting, places: [])])
+    drawn = [part for part in figure.series if part.kind == "points"]
+    assert sum(len(part.x) for part in drawn) == len(points)

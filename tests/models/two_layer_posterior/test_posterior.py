@@ -7,12 +7,9 @@ import pytest
 
 from solvable.arrays import random_stream
 from solvable.models.two_layer_posterior.large_deviation import large_deviation
+from solvable.models.two_layer_posterior.one_mode import TargetMode
 from solvable.models.two_layer_posterior.overlap import power_parts
-from solvable.models.two_layer_posterior.posterior import (
-    kernel_adaptation_alignment,
-    one_mode_alignment,
-    posterior,
-)
+from solvable.models.two_layer_posterior.posterior import posterior
 from solvable.models.two_layer_posterior.saddle import FieldProblem
 from solvable.models.two_layer_posterior.sectors import harmonic_count, power_weights, sectors
 
@@ -113,7 +110,7 @@ def test_the_curve_of_one_mode(dimension, loads, expected, absolute):
     # (two-layer-posterior 9): reference values from an FFT of the law of V; the code uses a contour
     # integral.
     sizes = {"dimension": dimension, "width": dimension, "kappa": 1.0, "reduced": True}
-    found = [one_mode_alignment(samples=load * dimension, **sizes) for load in loads]
+    found = [TargetMode(samples=load * dimension, **sizes).alignment() for load in loads]
     assert found == pytest.approx(expected, abs=absolute)
 
 
@@ -129,7 +126,8 @@ def test_the_curve_of_one_mode_by_draws_of_the_prior():
     weight = (1 + v / ridge) ** -0.5 * np.exp(-0.5 / (v + ridge) + 0.5 / ridge)
     expected = (weight * v / (v + ridge)).sum() / weight.sum()
     noise = (weight * (v / (v + ridge) - expected)).std() / weight.mean() / np.sqrt(v.size)
-    found = one_mode_alignment(dimension=d, width=width, samples=samples, kappa=kappa)
+    mode = TargetMode(dimension=d, width=width, samples=samples, kappa=kappa)
+    found = mode.alignment()
     assert abs(found - expected) < 4 * noise
 
 
@@ -138,9 +136,8 @@ def test_kernel_adaptation_has_the_field_of_the_large_deviation(width):
     # arXiv:2512.04165, Appendix G: alpha = sigma² t <c²>_t is the saddle of the energy, t = P (1 - alpha)
     d, alignment = 12, 0.4
     chernoff = large_deviation(dimension=d, width=width, alignment=alignment)
-    found = kernel_adaptation_alignment(
-        dimension=d, width=width, samples=chernoff.t / (1 - alignment), kappa=1.0
-    )
+    samples = chernoff.t / (1 - alignment)
+    found = TargetMode(dimension=d, width=width, samples=samples, kappa=1.0).adapted_alignment()
     assert found == pytest.approx(alignment, rel=1e-3)
 
 
@@ -150,7 +147,8 @@ def test_kernel_adaptation_by_draws_of_the_prior():
     rng = random_stream(6, "prior")
     u, r = rng.standard_normal(400_000) / np.sqrt(d), rng.chisquare(d - 1, 400_000) / d
     square = 16 / (6 * np.pi) * u**6 / (1 + 2 * (u**2 + r)) ** 3
-    found = kernel_adaptation_alignment(dimension=d, width=width, samples=samples, kappa=kappa)
+    mode = TargetMode(dimension=d, width=width, samples=samples, kappa=kappa)
+    found = mode.adapted_alignment()
     t = samples / kappa * (1 - found)
     tilt = np.exp(t**2 * square / (2 * width))
     expected = t * (tilt * square).mean() / tilt.mean()
@@ -162,9 +160,8 @@ def test_the_wide_curve_is_the_saddle_of_the_large_deviation():
     # (two-layer-posterior 4) with P = kappa t/(1 - alpha) agrees if many neurons carry the alignment.
     d, width, alignment = 6, 3_000, 0.5
     chernoff = large_deviation(dimension=d, width=width, alignment=alignment)
-    found = one_mode_alignment(
-        dimension=d, width=width, samples=chernoff.t / (1 - alignment), kappa=1.0
-    )
+    samples = chernoff.t / (1 - alignment)
+    found = TargetMode(dimension=d, width=width, samples=samples, kappa=1.0).alignment()
     assert found == pytest.approx(alignment, rel=5e-3)
 
 

@@ -208,7 +208,7 @@ def statuses(points):
 
 def test_claims_hold_of_what_is_predicted_and_fail_of_what_is_not():
     good = [made(8.0, 0.05, 0.05), made(14.0, 0.15, 0.15), made(20.0, 0.3, 0.3)]
-    elsewhere = {"samples-grow-with-dimension", *LAYERS}
+    elsewhere = {"samples-grow-with-dimension", *LAYERS, *KERNELS}
     for name, status in statuses(good).items():
         assert status == ("not testable" if name in elsewhere else "holds"), name
     wrong = [replace(p, prediction={**p.prediction, "alignment": 0.6}) for p in good]
@@ -233,6 +233,9 @@ def test_claims_hold_of_what_is_predicted_and_fail_of_what_is_not():
 
 
 LAYERS = ("second-layer-takes-over",)
+KERNELS = (
+    "feature-strengths", "power-of-the-gain", "lazy-layer-keeps-ratios", "spike-transmits-its-feature",
+)  # fmt: skip
 
 
 def curves(exponent, deep):
@@ -303,6 +306,8 @@ def test_a_run_out_of_equilibrium_tests_nothing(unsettled):
         if name in ("posterior-is-sampled", "starts-agree") and "gap" in unsettled:
             continue
         assert verdict.status == "not testable", name
+        if name in KERNELS:
+            continue
         assert UNSETTLED.split(":")[0] in verdict.reason or "in equilibrium" in verdict.reason
 
 

@@ -18,6 +18,7 @@ from solvable.frame.parameters import Parameters
 from solvable.frame.points import NO_PREDICTION, Metrics
 from solvable.frame.system import Preset, System
 from solvable.frame.traces import Trace
+from solvable.models.quadratic.narrow_phases import PHASE_CLAIMS, phases
 from solvable.models.quadratic.narrow_theory import NarrowState, instability, solve_narrow
 from solvable.models.quadratic.network.finite_size import at_dimension, unreachable
 from solvable.models.quadratic.network.target import QuadraticTarget
@@ -96,6 +97,12 @@ def solve(parameters: NarrowParameters) -> NarrowState:
     )
 
 
+def missing_features(parameters: NarrowParameters) -> float:
+    """Return the smallest error of p units: the energy of the target beyond its p largest eigenvalues."""
+    squares = np.sort(target_of(parameters).strengths ** 2)[::-1]
+    return float(np.sum(squares[parameters.width :]) / parameters.dimension)
+
+
 def predict(parameters: NarrowParameters) -> Metrics:
     """Predict errors from the p largest eigenvalues of target plus noise (quadratic 29)."""
     state, wide = solve(parameters), solve_wide(parameters.model_copy(update={"width": 1}))
@@ -118,6 +125,7 @@ def predict(parameters: NarrowParameters) -> Metrics:
         )
     return {
         **errors,
+        "missing_features": missing_features(parameters),
         "wide_error": wide_errors["matrix_error"],
         "wide_rank": wide.rank_fraction * d,
         "effective_noise": state.effective_noise,
@@ -177,7 +185,7 @@ def chance(parameters: NarrowParameters, prediction: Metrics) -> Metrics:
 system = System(
     name="narrow-network",
     title="A narrow quadratic network can have a smaller error than a wide one",
-    version="1",
+    version="2",
     parameters=NarrowParameters,
     measure=measure,
     predict=predict,
@@ -208,6 +216,7 @@ system = System(
             where=fitted,
             missing="needs 2 samples per degree of freedom and 10 per coordinate; raise sample_ratio",
         ),
+        *PHASE_CLAIMS,
     ],
     panels=[
         Panel(
@@ -228,13 +237,33 @@ system = System(
             [Trace("train_error", "training error")],
             "Unlike the error, the training error has no minimum at a finite width.",
         ),
+        Panel(
+            "error-against-samples",
+            "Error against samples at each width",
+            "matrix error R",
+            [Trace("matrix_error", "")],
+            "The error falls with the number of samples until the missing features remain.",
+            along=Axis("sample_ratio", "sample ratio n/d²"),
+            y_scale="log",
+        ),
+        phases,
     ],
     presets={
         "quick": Preset(
             "Error against width at d = 80; ten seconds.",
             {"width": [1, 2, 3, 5, 8, 16, 40]},
             replicates=8,
-        )
+        ),
+        "phases": Preset(
+            "Exponents and phases over samples and width at d = 50; a minute.",
+            {
+                "dimension": [50],
+                "width": [1, 2, 4, 8, 50],
+                "sample_ratio": [0.4, 0.8, 1.6, 3.2],
+                "regularisation": [0.2],
+            },
+            replicates=4,
+        ),
     },
     references=("girardin2026width",),
 )

@@ -8,8 +8,9 @@ import numpy as np
 
 from solvable.frame.agreement import Agreement, Cell
 from solvable.frame.claims import Claim, Finding, NotTestable
-from solvable.frame.estimates import Estimate, grouped_but
+from solvable.frame.estimates import Estimate, Slope, grouped_but
 from solvable.frame.points import Point
+from solvable.models.two_layer_posterior.feature_kernels import feature_names, strengths_of
 from solvable.models.two_layer_posterior.langevin import STEP_TOLERANCE
 from solvable.models.two_layer_posterior.learning_curves import LEVEL, samples_at_level
 
@@ -32,7 +33,7 @@ UNSPECIALISED = UNSETTLED + "; or fewer than one specialised neuron is predicted
 
 def ran_long(point: Point) -> bool:
     """Return True if the runs from both starts used small steps and lasted several relaxation times."""
-    if point.setting.start != "both":
+    if point.setting.start != "both" or point.setting.gain:
         return False
     long = float(point.mean("duration")) >= 4 and float(point.mean("effective_samples")) >= 10
     return long and float(point.mean("step_error")) < 2 * STEP_TOLERANCE
@@ -49,7 +50,7 @@ def in_equilibrium(point: Point) -> bool:
 
 def planted_over_prior(point: Point) -> np.ndarray | None:
     """Alignment from the planted start over alignment from the prior start, for each replicate."""
-    if point.setting.start != "both":
+    if point.setting.start != "both" or point.setting.gain:
         return None
     prior, planted = point.values("alignment_prior"), point.values("alignment_planted")
     if not prior.mean() > 0:  # neither start learned anything
@@ -156,6 +157,28 @@ def growth_of_second(points: Sequence[Point]) -> Finding | NotTestable:
     return Finding(ratio, 2.0, 0.0, error, replicates, kind="at least")
 
 
+def strength(entry: int) -> Callable[[Point], np.ndarray]:
+    """Return the strength of one feature, for each replicate."""
+    return lambda point: point.values("strengths")[:, entry]
+
+
+def cube(point: Point) -> float:
+    """Return the predicted strength of the feature of degree 3."""
+    return float(point.predicted("strengths")[1])
+
+
+def cube_of_one_layer(point: Point) -> float:
+    """Return the predicted strength of the feature of degree 3 without a second layer."""
+    return float(strengths_of(point.setting.model_copy(update={"second_width_ratio": 0.0}))[1])
+
+
+def amplified(point: Point) -> bool:
+    """Return True for a kernel without a spike, with a gain of up to d / 8."""
+    return not point.setting.spike and 1 <= point.setting.gain <= point.setting.dimension / 8
+
+
+KERNELS = "run with --preset kernels"
+
 # fmt: off
 CLAIMS = (
     Agreement(
@@ -200,8 +223,9 @@ CLAIMS = (
     ),
     Agreement(
         "outliers",
-        "The number of neurons beyond three standard deviations of the prior equals the prediction.",
-        "outliers", f"{PAGE} (13)", within=0.25, relative=True, power=0.5,
+        "The number of neurons of the first layer beyond three standard deviations of the prior equals "
+        "the prediction; a second layer, if any, is predicted as lazy.",
+        "outliers", f"{PAGE} (13), (19)", within=0.25, relative=True, power=0.5,
         because="Fewer than ten neurons specialise, and their number fluctuates.",
         where=with_outliers(1.0), missing=UNSPECIALISED,
     ),
@@ -245,5 +269,39 @@ CLAIMS = (
         "arXiv:2512.04165, Figures 3c and 8",
         "The pattern of the second layer wins where the first layer is wider; no number is predicted.",
         growth_of_second, power=3.0,
+    ),
+    Agreement(
+        "feature-strengths",
+        "The strength of each feature in the kernel of random layers equals the integral over the kernel "
+        "of wide layers.",
+        "strengths", f"{PAGE} (20)", within=0.1, relative=True, power=0.3,
+        because="A network of finite width has random strengths.",
+        where=lambda cell: cell.setting.gain > 0, entry=feature_names, missing=KERNELS,
+    ),
+    Slope(
+        "power-of-the-gain",
+        "The strength of the feature of degree 3 grows with the gain by the predicted exponent, which "
+        "tends to 3 as d grows.",
+        "arXiv:2512.04165, Figures 5 and 6; derivations/scale (6)", metric=strength(1), expected=cube,
+        along="gain", fewest=3, within=0.1, power=0.1,
+        because="A network of finite width has random strengths.", where=amplified, missing=KERNELS,
+    ),
+    Slope(
+        "lazy-layer-keeps-ratios",
+        "Behind a lazy second layer the strength of the feature of degree 3 grows with the gain by the "
+        "exponent that is predicted without this layer.",
+        "arXiv:2512.04165, Figures 5 and 6; derivations/scale (6)", metric=strength(1),
+        expected=cube_of_one_layer, along="gain", fewest=3, within=0.15, power=0.15,
+        because="Ratios are kept for features that are weak in the second layer.",
+        where=lambda point: amplified(point) and point.setting.second_width > 0, missing=KERNELS,
+    ),
+    Slope(
+        "spike-transmits-its-feature",
+        "The strength of a spike's feature grows with the number of its neurons by the predicted "
+        "exponent, which is 1 without the rest of the kernel.",
+        "arXiv:2512.04165, Figures 5 and 6; derivations/scale (5)", metric=strength(2),
+        expected=lambda point: float(point.predicted("strengths")[2]), along="spike", fewest=3,
+        within=0.05, power=0.15, because="A network of finite width has random strengths.",
+        where=lambda point: point.setting.spike > 0, missing="run with --preset spikes",
     ),
 )

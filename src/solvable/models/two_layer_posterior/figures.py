@@ -15,6 +15,7 @@ from solvable.frame.points_claim import without_blocks
 from solvable.frame.statistics import jackknife_errors
 from solvable.frame.traces import Trace
 from solvable.models.two_layer_posterior.constants import specialisation
+from solvable.models.two_layer_posterior.feature_kernels import feature_names
 from solvable.models.two_layer_posterior.large_deviation import large_deviation
 from solvable.models.two_layer_posterior.learning_curves import samples_at_level
 from solvable.models.two_layer_posterior.neuron_counts import LAW_EDGES, outlier_edge
@@ -37,13 +38,14 @@ LEARNING = Panel(
     "lines: the onset in the limit of large sizes.",
     overlay=("dimension", "width_ratio"),
     markers={"onset": "onset"},
+    when=lambda curve: not curve.setting.gain,
 )
 
 
 def energies(curves: Sequence[Curve]) -> list[Figure]:
     """Draw the energy of full alignment against the dimension, for the first curve of each group."""
     figures = []
-    curves = [curve for curve in curves if not curve.setting.second_width]
+    curves = [c for c in curves if not c.setting.second_width and not c.setting.gain]
     for group in grouped(curves, ("dimension", "width_ratio", "kappa", "start", "steps", "step")):
         setting = group.curves[0].setting
         dimensions = np.unique(np.geomspace(4, 400, 7).round().astype(int))
@@ -115,7 +117,7 @@ SPECIALISED = Panel(
     ],
     "Number of neurons whose overlap with the target's direction exceeds three standard deviations of "
     "the prior. At a given alignment it grows like sqrt(N / d).",
-    when=lambda curve: not curve.setting.second_width,
+    when=lambda curve: not curve.setting.second_width and not curve.setting.gain,
     along=Axis(
         "width_ratio",
         "width ratio √(N/d)",
@@ -133,13 +135,14 @@ LAYERS = Panel(
     "Specialised units of two hidden layers",
     "outliers per network",
     [
-        Trace("outliers", "first layer", theory=None),
+        Trace("outliers", "first layer"),
         Trace("second_outliers", "second layer", theory=None),
         Trace("", "first layer, prior", theory=None, value=by_chance, dashed=True, colour=7),
     ],
     "Units whose overlap with the target's direction exceeds three standard deviations of the prior, for "
-    "the second layer given the first. As the first layer grows, the second layer takes over.",
-    when=lambda curve: curve.setting.second_width > 0,
+    "the second layer given the first. As the first layer grows, the second layer takes over. Line: the "
+    "posterior of the first layer with a lazy second layer.",
+    when=lambda curve: curve.setting.second_width > 0 and not curve.setting.gain,
     along=Axis("width_ratio", "width of the first layer N1/d"),
     at=last,
 )
@@ -167,6 +170,38 @@ GROWTH = Panel(
     "Learning curves are interpolated between measured sample sizes. At fixed widths per dimension the "
     "number of samples grows in proportion to d.",
     along=Axis("dimension", "dimension d", scale="linear"),
+    when=lambda curve: not curve.setting.gain,
+)
+
+GAINS = Panel(
+    "strengths-against-gain",
+    "Strength of powers of an amplified feature",
+    "strength in the kernel",
+    [
+        Trace("strengths", names=feature_names),
+        Trace("power_laws", "power of the gain", measured=False, dashed=True),
+    ],
+    "Points: kernels of random networks. Solid lines: the integral over the kernel of wide layers. "
+    "Dashed lines: the strength without a gain times D and D³. The strength follows these powers while "
+    "D is far below d, and saturates beyond.",
+    along=Axis("gain", "gain D of the direction"),
+    overlay=("second_width_ratio",),
+    when=lambda curve: curve.setting.gain > 0 and not curve.setting.spike,
+    y_scale="log",
+)
+
+SPIKES = Panel(
+    "strengths-against-spike",
+    "Strength of features of a spike",
+    "strength in the kernel",
+    [Trace("strengths", names=feature_names)],
+    "M neurons of the first layer point along the direction. Points: kernels of random networks. Lines: "
+    "the integral over the kernel of wide layers plus the spike.",
+    along=Axis("spike", "neurons M of the spike"),
+    overlay=("second_width_ratio",),
+    when=lambda curve: curve.setting.gain > 0,
+    where=lambda point: point.setting.spike > 0,
+    y_scale="log",
 )
 
 
@@ -234,7 +269,7 @@ LAWS = Panel(
     "A few neurons leave the Gaussian bulk of the prior and share one strength. Neurons to the right of "
     "the vertical line count as outliers.",
     markers=outlier_edges,
-    where=lambda point: not point.refused,
+    where=lambda point: not point.refused and not point.setting.gain,
     against=lambda point: CENTRES,
     at=last,
     x_label="overlap with the target's direction |u|",
@@ -250,8 +285,8 @@ def _words(setting: CurseParameters, *, width: bool = True) -> str:
 
 
 def several(curve: Curve) -> bool:
-    """Return True if a curve has more than one point."""
-    return len(curve.points) > 1
+    """Return True if a curve of trained networks has more than one point."""
+    return len(curve.points) > 1 and not curve.setting.gain
 
 
 PANELS = (
@@ -260,6 +295,8 @@ PANELS = (
     SPECIALISED,
     LAYERS,
     GROWTH,
+    GAINS,
+    SPIKES,
     LAWS,
     Panel(
         "errors",

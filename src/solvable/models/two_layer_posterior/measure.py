@@ -10,6 +10,7 @@ from solvable.frame.points import Metrics
 from solvable.models.two_layer_posterior.constants import specialisation
 from solvable.models.two_layer_posterior.deep_langevin import DeepPosterior
 from solvable.models.two_layer_posterior.deep_observer import DeepObserver, plant_second_layer
+from solvable.models.two_layer_posterior.feature_kernels import measure_strengths
 from solvable.models.two_layer_posterior.langevin import Posterior, Sampled, run_langevin
 from solvable.models.two_layer_posterior.large_deviation import readout_scale
 from solvable.models.two_layer_posterior.observer import OBSERVED, Observer
@@ -29,8 +30,10 @@ def draw_teacher(parameters: CurseParameters, rng: np.random.Generator) -> dict[
 
 
 def measure(parameters: CurseParameters, rng: np.random.Generator) -> Metrics:
-    """Measure one replicate: fresh samples, and one network from each start."""
+    """Measure one replicate: fresh samples and one network from each start, or a random kernel."""
     target = draw_target(parameters, rng)
+    if parameters.gain:
+        return measure_strengths(parameters, target, rng)
     X, y = target.sample(parameters.samples, rng, np.float32)
     chi = readout_scale(parameters.readout, parameters.last_width)
     scale = 1 / sqrt(parameters.last_width * chi)

@@ -21,6 +21,12 @@ class CurseParameters(Parameters):
     """Hidden units per input coordinate, N/d."""
     second_width_ratio: float = Field(0.0, ge=0, le=100)
     """Units of a second hidden layer per input coordinate, N2/d; 0 for one hidden layer."""
+    gain: float = Field(0.0, ge=0, le=1_000)
+    """Factor D of at least 1 that amplifies the variance of the first layer's weights along the target's
+    direction. Kernels of random erf networks are then measured, and nothing is trained. 0 for trained
+    networks."""
+    spike: int = Field(0, ge=0, le=10_000)
+    """Number M of neurons of the first layer that point along the direction, if there is a gain."""
     scaled_samples: float = Field(20.0, gt=0, le=300)
     """Number of samples P over kappa sqrt(N d), or over kappa N sqrt(d) with a mean-field readout,
     where N is the width of the last hidden layer. Learning curves of all sizes coincide in this
@@ -64,6 +70,14 @@ class CurseParameters(Parameters):
                 f"second layer with the activation {self.activation!r}; allowed: at least 2 units, and "
                 "erf or tanh. Set second_width_ratio=0 for one hidden layer."
             )
+        if (self.gain or self.spike) and (
+            self.gain < 1 or self.activation != "erf" or self.spike > self.width
+        ):
+            raise ValueError(
+                f"gain={self.gain:g} and spike={self.spike} with {self.width} neurons of the activation "
+                f"{self.activation!r}; allowed: gain=0 and spike=0 for trained networks, or a gain of at "
+                "least 1, at most as many neurons in the spike as in the layer, and erf."
+            )
         return self
 
     @property
@@ -91,6 +105,8 @@ class CurseParameters(Parameters):
     @property
     def work(self) -> float:
         """Cost of a replicate: hidden units times samples times steps, plus noise and calls."""
+        if self.gain:
+            return 100.0 * self.width * (self.dimension + self.second_width + 30)
         per_unit = self.samples * (1 + self.dimension / 100) + 2 * (self.dimension + 1)
         # a weight between hidden units costs a thirtieth of an activation
         per_unit += self.second_width * self.samples / 30

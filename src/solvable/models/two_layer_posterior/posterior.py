@@ -17,9 +17,7 @@ from solvable.models.two_layer_posterior.effective_ridge import (
     bin_places,
     field_problem,
 )
-from solvable.models.two_layer_posterior.large_deviation import TiltedNeuron, readout_scale
-from solvable.models.two_layer_posterior.overlap import neuron_overlap
-from solvable.models.two_layer_posterior.saddle import FieldProblem
+from solvable.models.two_layer_posterior.large_deviation import readout_scale
 
 
 @dataclass(frozen=True)
@@ -52,6 +50,7 @@ def posterior(
     degree: int = 3,
     activation: str = "erf",
     readout: str = "standard",
+    readout_variance: float = 1.0,
     draws: int = 24,
 ) -> Posterior:
     """Predict a two-layer network with a posterior after P samples of a Hermite target."""
@@ -62,7 +61,7 @@ def posterior(
     # All other modes enter through the effective ridge (two-layer-posterior 12). Alignments with He3
     # agree with Langevin ensembles within 10 %. With He5 they are a fifth too low; near width d, where
     # less than one neuron specialises on average, up to a half too low.
-    scale = 1 / readout_scale(readout, width)
+    scale = readout_variance / readout_scale(readout, width)
     reach = 3 + 6 / sqrt(dimension)
     while True:
         layer = Layer(dimension, width, samples, kappa, degree, activation, scale / width, reach)
@@ -175,67 +174,3 @@ def _caveat(layer: Layer, background: Background, failed: float) -> str | None:
             "fluctuations: take a larger width."
         )
     return None
-
-
-def one_mode_alignment(
-    *,
-    dimension: int,
-    width: int,
-    samples: float,
-    kappa: float,
-    degree: int = 3,
-    activation: str = "erf",
-    readout: str = "standard",
-    reduced: bool = False,
-) -> float:
-    """Compute the alignment in the equivalent-kernel theory of the target's mode alone."""
-    # alpha = <V / (V + kappa / P)> under p(V) (1 + V P / kappa)^(-1/2) exp(-1 / 2 (V + kappa / P)), with
-    # V = sigma_a² sum_i c(w_i)² / N chi   (two-layer-posterior 9; arXiv:2512.04165, Appendix G). At large
-    # width its saddle point is the large deviation. The theory leaves out the other modes that a
-    # specialised neuron contains, and overestimates the alignment beyond the onset by 0.1 to 0.3.
-    scale = 1 / readout_scale(readout, width)
-    neuron = TiltedNeuron(neuron_overlap(activation, degree), dimension, reduced)
-    # The field is at most P/kappa: a grid made for P/kappa covers its distribution.
-    neuron.moments((samples / kappa) ** 2 * scale / (2 * width))
-    grid = neuron.grid
-    overlap = neuron.overlap.value(grid.u[:, None], grid.r).ravel()
-    problem = FieldProblem(
-        features=sqrt(samples) * overlap[:, None],
-        target=np.array([sqrt(samples)]),
-        log_weight=grid.log_weight.ravel(),
-        variance=np.full(overlap.size, scale / width),
-        ridge=kappa,
-    )
-    return float(width * (problem.law(width)[1] @ overlap))
-
-
-def kernel_adaptation_alignment(
-    *,
-    dimension: int,
-    width: int,
-    samples: float,
-    kappa: float,
-    degree: int = 3,
-    activation: str = "erf",
-    readout: str = "standard",
-    reduced: bool = False,
-) -> float:
-    """Solve the equations of kernel adaptation for the alignment, with the target's mode alone."""
-    # t = P (1 - alpha) / kappa, alpha = sigma_a² t <c²>_t / chi   (arXiv:2512.04165, Appendix G). The
-    # second equation is the saddle of the large deviation; the first one fixes its field by the samples.
-    scale = 1 / readout_scale(readout, width)
-    neuron = TiltedNeuron(neuron_overlap(activation, degree), dimension, reduced)
-
-    def alignment(t: float) -> float:
-        return scale * t * neuron.moments(t * t * scale / (2 * width))[1]
-
-    # alpha grows with t, so that the difference has one zero.
-    most = samples / kappa
-    low, high = 0.0, most
-    for _ in range(60):
-        t = (low + high) / 2
-        if t < most * (1 - alignment(t)):
-            low = t
-        else:
-            high = t
-    return 1 - (low + high) / (2 * most)

@@ -12,29 +12,29 @@ import numpy as np
 from solvable.errors import NotConverged
 from solvable.frame.points import NO_PREDICTION, Metrics, listed
 from solvable.models.two_layer_posterior.atoms import wide_limit_alignment
+from solvable.models.two_layer_posterior.feature_kernels import predict_strengths, strengths_of
 from solvable.models.two_layer_posterior.large_deviation import (
     Readout,
     large_deviation,
     readout_scale,
 )
 from solvable.models.two_layer_posterior.neuron_counts import LAW_EDGES
+from solvable.models.two_layer_posterior.one_mode import TargetMode
 from solvable.models.two_layer_posterior.overlap import profile
 from solvable.models.two_layer_posterior.parameters import CurseParameters
-from solvable.models.two_layer_posterior.posterior import (
-    kernel_adaptation_alignment,
-    one_mode_alignment,
-    posterior,
-)
+from solvable.models.two_layer_posterior.posterior import posterior
 
 
 def predict(parameters: CurseParameters) -> Metrics:
-    """Predict the metrics of the posterior at this size, and the energies of full alignment."""
+    """Predict the metrics of the posterior and the energies of full alignment, or a random kernel."""
+    if parameters.gain:
+        return predict_strengths(parameters)
     if parameters.second_width:
         missing = dict.fromkeys(("energy", "energy_held", *ONE_MODE))
         return _unknown(
-            "the posterior of networks with two hidden layers is not solved; `solvable scale` predicts "
-            "their exponents and energies"
-        ) | {"virial": 1.0, **missing}
+            "the posterior of networks with two hidden layers is not solved, apart from the number of "
+            "outliers behind a lazy second layer; `solvable scale` predicts exponents and energies"
+        ) | {"virial": 1.0, **missing, "outliers": _behind_lazy_layer(parameters)}
     learnt, energies = _learnt(parameters), dict(_energies(**_network(parameters)))
     reasons = [str(part.pop(NO_PREDICTION)) for part in (learnt, energies) if NO_PREDICTION in part]
     metrics = learnt | energies | {"virial": 1.0} | _one_mode(parameters)
@@ -90,6 +90,26 @@ def _learnt(parameters: CurseParameters) -> Metrics:
     }
 
 
+def linear_gain_of(activation: str) -> float:
+    """Factor by which a lazy layer multiplies the linear part of a kernel of erf or tanh units."""
+    # kappa_1² = (E sigma'(sqrt(q_1) xi))², q_1 = K_1(x, x)   (two-layer-posterior 19)
+    shape = profile(activation)
+    scale = np.sqrt(shape.power(np.ones(1)))
+    return float((shape.coefficient(1, scale) / scale)[0] ** 2)
+
+
+def _behind_lazy_layer(parameters: CurseParameters) -> float | None:
+    """Predict the outliers of a first layer whose second layer is lazy."""
+    variance = linear_gain_of(parameters.activation)
+    variance /= readout_scale(parameters.readout, parameters.second_width)
+    network = _network(parameters) | {"readout": "standard", "readout_variance": variance}
+    try:
+        learnt = posterior(**network, samples=parameters.samples, kappa=parameters.kappa)
+    except NotConverged:
+        return None
+    return None if learnt.caveat or not np.isfinite(learnt.outliers) else learnt.outliers
+
+
 def _network(parameters: CurseParameters) -> dict[str, Any]:
     """Arguments that describe the network and its target."""
     names = ("dimension", "width", "degree", "activation", "readout")
@@ -101,20 +121,21 @@ def _unknown(reason: str) -> Metrics:
 
 
 ONE_MODE = {
-    "one_mode_alignment": one_mode_alignment,
-    "kernel_adaptation_alignment": kernel_adaptation_alignment,
+    "one_mode_alignment": TargetMode.alignment,
+    "kernel_adaptation_alignment": TargetMode.adapted_alignment,
 }
 """Theories of the target's mode alone: averaged over the kernel of a finite layer, and its saddle."""
 
 
 def _one_mode(parameters: CurseParameters) -> Metrics:
     """Alignment in the theories of the target's mode alone, or None without convergence."""
-    return {name: _finite(theory, parameters) for name, theory in ONE_MODE.items()}
+    mode = TargetMode(**_network(parameters), samples=parameters.samples, kappa=parameters.kappa)
+    return {name: _finite(theory, mode) for name, theory in ONE_MODE.items()}
 
 
-def _finite(theory: Callable[..., float], parameters: CurseParameters) -> float | None:
+def _finite(theory: Callable[[TargetMode], float], mode: TargetMode) -> float | None:
     try:
-        value = theory(**_network(parameters), samples=parameters.samples, kappa=parameters.kappa)
+        value = theory(mode)
     except NotConverged:
         return None
     return value if np.isfinite(value) else None
@@ -139,6 +160,8 @@ def _energies(
 
 def chance(parameters: CurseParameters, prediction: Metrics) -> Metrics:
     """Return the metrics of networks drawn from the prior."""
+    if parameters.gain:
+        return {"strengths": list(map(float, strengths_of(parameters, lazy=True)))}
     d, edge = parameters.dimension, 3.0
     tail = erfc(edge / sqrt(2))
     chi = readout_scale(parameters.readout, parameters.width)

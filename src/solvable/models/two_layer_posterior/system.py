@@ -54,6 +54,29 @@ PRESETS = {
         },
         replicates=12,
     ),
+    "kernels": Preset(
+        "Strength of features in random kernels of one and two layers against the gain; fifteen seconds.",
+        {
+            "dimension": (64,),
+            "width_ratio": (16.0,),
+            "second_width_ratio": (0.0, 16.0),
+            "gain": (1.0, 2.0, 4.0, 8.0, 24.0, 100.0, 400.0),
+            "scaled_samples": (1.0,),
+        },
+        replicates=16,
+    ),
+    "spikes": Preset(
+        "Strength of a spike's feature in random kernels against its number of neurons; ten seconds.",
+        {
+            "dimension": (64,),
+            "width_ratio": (16.0,),
+            "second_width_ratio": (0.0, 16.0),
+            "gain": (1.0,),
+            "spike": (8, 24, 72, 216),
+            "scaled_samples": (1.0,),
+        },
+        replicates=12,
+    ),
     "hand-over": Preset(
         "Two hidden layers in 8 dimensions: the first grows from 2 to 16 units per input; two minutes.",
         {
@@ -70,7 +93,7 @@ PRESETS = {
 system = System(
     name="curse-of-detail",
     title="Number of samples at which neurons specialise: large deviations and Langevin networks",
-    version="1",
+    version="2",
     parameters=CurseParameters,
     measure="measure:measure",
     predict="predict:predict",
@@ -86,6 +109,8 @@ system = System(
             "dimension": "d = {}",
             "width_ratio": "N/d = {:g}",
             "second_width_ratio": "N2/d = {:g}",
+            "gain": "gain {:g}",
+            "spike": "{} neurons in the spike",
             "kappa": "kappa {:g}",
             "degree": "He{}",
             "activation": "{}",
