@@ -73,6 +73,12 @@ def cut_text(row: MatrixDiagnosis) -> str:
     return "yes" if row.suggestion.suggested else f"no: {row.suggestion.reason}"
 
 
+def cut_parts(row: MatrixDiagnosis) -> tuple[str, str]:
+    """Answer whether to try a cut, with the reason as a separate text."""
+    text, _, reason = cut_text(row).partition(": ")
+    return text, reason
+
+
 def probability_text(value: float | None) -> str:
     """Write a p-value."""
     if value is None:
