@@ -78,7 +78,7 @@ def test_numbers_beyond_arithmetic_are_refused(system, setting):
 
 
 def test_the_end_of_a_range_is_written_short():
-    with pytest.raises(InvalidParameter, match="or equal to 1e-100"):
+    with pytest.raises(InvalidParameter, match="from 1e-100 up to"):
         theory_of("narrow-network", regularisation=1e-300)
 
 

@@ -117,8 +117,9 @@ def sample_forms(
     number[rows, columns] = number[columns, rows] = np.arange(K)
     fold = np.eye(K)[number]
     turn = np.einsum("iab,jce,acK,beL->KLij", forms, forms, fold, fold, optimize=True)
-    # E P_ij² = tr Gamma² = sum v g² / 2 for i different from j
-    leverages = (inner.reshape(n, K * K) @ turn.reshape(K * K, -1)).reshape(n, k, k) / off.sum()
+    # E P_ij² = tr Gamma² = sum v g² / 2 for i different from j; nothing kept has no leverage
+    leverages = (inner.reshape(n, K * K) @ turn.reshape(K * K, -1)).reshape(n, k, k)
+    leverages /= off.sum() or 1.0
     return sums.astype(np.float64), leverages
 
 

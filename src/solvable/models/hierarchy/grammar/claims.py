@@ -101,11 +101,10 @@ def many_rules_left(point: Point) -> bool:
 
 def distinct_laws(points: Sequence[Point]) -> tuple[float, float] | None:
     """Measured and predicted share of grammars whose symbols have different laws, mean over levels."""
-    rows = [
-        (np.mean(p.mean("distinct_laws")[1:]), np.mean(p.predicted("distinct_laws")[1:]))
-        for p in points
-    ]
-    measured, expected = np.mean(rows, axis=0)
+    rows = [(p.mean("distinct_laws"), p.predicted("distinct_laws")) for p in points]
+    if any(np.ndim(levels) == 0 for row in rows for levels in row):  # not measured or not predicted
+        return None
+    measured, expected = np.mean(np.array(rows)[..., 1:], axis=(0, 2))
     return float(measured), float(expected)
 
 
