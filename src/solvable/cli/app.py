@@ -177,7 +177,9 @@ def _message(error: Exception, words: list[str]) -> str:
 
 def _call(words: list[str]) -> int:
     if words[:1] == ["help"]:
-        words = [*words[1:], "--help"]
+        words = words[1:]
+        if not words or words[0] in _COMMANDS:  # other words are refused as an unknown command
+            words.append("--help")
     app = build_app()
     named = _system_of_help(words)
     if named is not None:
