@@ -109,6 +109,16 @@ LINE = "6 % for terms of order 1/d² on a line in 1/d."
 
 TWO_LAYERS = "needed: layers=2 in two or more dimensions of at least 40; run with --preset layers"
 
+
+def _limit(name: str, words: str, metric: str) -> Estimate:
+    return Estimate(
+        name, f"The {words}, extrapolated to infinite dimension, equals the prediction.",
+        "derivations/attention (21), (22)", estimate=extrapolated(metric),
+        apart=("dimension", "sample_ratio"), fewest=2, where=two_layers, within=0.06, relative=True,
+        power=0.25, because=LINE, missing=TWO_LAYERS,
+    )  # fmt: skip
+
+
 CLAIMS = (
     Agreement(
         "error-of-weights",
@@ -171,28 +181,9 @@ CLAIMS = (
         missing="no point has estimator=gradient-descent below half of recovery_ratio; run with "
         "--preset descent",
     ),
-    Estimate(
-        "error-of-first-layer",
-        "The error of the first of two layers, extrapolated to infinite dimension, equals the "
-        "prediction.",
-        "derivations/attention (21), (22)", estimate=extrapolated("first_layer_error"),
-        apart=("dimension", "sample_ratio"), fewest=2, where=two_layers, within=0.06, relative=True,
-        power=0.25, because=LINE, missing=TWO_LAYERS,
-    ),
-    Estimate(
-        "error-of-last-layer",
-        "The error of the last of two layers, extrapolated to infinite dimension, equals the prediction.",
-        "derivations/attention (21), (22)", estimate=extrapolated("last_layer_error"),
-        apart=("dimension", "sample_ratio"), fewest=2, where=two_layers, within=0.06, relative=True,
-        power=0.25, because=LINE, missing=TWO_LAYERS,
-    ),
-    Estimate(
-        "error-of-two-layers",
-        "The test error of two layers, extrapolated to infinite dimension, equals the prediction.",
-        "derivations/attention (21), (22)", estimate=extrapolated("test_error"),
-        apart=("dimension", "sample_ratio"), fewest=2, where=two_layers, within=0.06, relative=True,
-        power=0.25, because=LINE, missing=TWO_LAYERS,
-    ),
+    _limit("error-of-first-layer", "error of the first of two layers", "first_layer_error"),
+    _limit("error-of-last-layer", "error of the last of two layers", "last_layer_error"),
+    _limit("error-of-two-layers", "test error of two layers", "test_error"),
     Agreement(
         "last-layer-first",
         "Of two layers the last one is learned first: its error is below that of the first layer by the "

@@ -15,6 +15,7 @@ import numpy as np
 from solvable.errors import NotConverged
 from solvable.message_passing.signal_laws import SymmetricSignal
 from solvable.models.attention.indexed.layers import ROOT, SHAPE, TwoLayerAttention
+from solvable.models.attention.indexed.theory import gaussian_draws
 
 LEAST_ERROR = 0.02
 """Smallest error of the first layer in the table of informations."""
@@ -26,7 +27,7 @@ DEGREES = (5, 3)
 """Degrees of the table in the logarithms of the first error and of the relative error."""
 
 DRAWS = 2**13
-"""Number of Sobol points of an information."""
+"""Number of Sobol points of a mean."""
 
 
 def layer_errors(
@@ -53,7 +54,7 @@ def information(
     channel: TwoLayerAttention, errors: tuple[float, float], draws: int = DRAWS
 ) -> np.ndarray:
     """Informations I_1, I_2 and I_12: means of g_k^T SHAPE g_l over drawn labels (attention 22)."""
-    x = _normals(10, draws)
+    x = gaussian_draws(10, draws)
     scale = np.repeat(np.sqrt(np.maximum(1 - np.array(errors), 0)), 2)
     rest = np.repeat(np.sqrt(errors), 2)
     turn = np.kron(np.eye(2), ROOT)
@@ -69,7 +70,7 @@ def information(
 def layers_test_error(channel: TwoLayerAttention, errors: np.ndarray) -> float:
     """Mean squared error of the posterior mean of noiseless attention matrices (attention 6)."""
     # half of the mean squared difference of two posterior draws; each row (a, 1 - a) counts a twice
-    x = _normals(12, 2**13)
+    x = gaussian_draws(12, DRAWS)
     turn = np.kron(np.eye(2), ROOT)
     omega = np.repeat(np.sqrt(np.maximum(1 - errors, 0)), 2) * x[:, :4] @ turn.T
     one, other = (
@@ -125,13 +126,3 @@ def _mmse_table(signal: SymmetricSignal) -> np.ndarray:
     points = np.polynomial.chebyshev.chebpts1(64)
     errors = signal.mmse(np.exp(middle + half * points))
     return np.polynomial.chebyshev.chebfit(points, np.log(errors), 63)
-
-
-@lru_cache(maxsize=4)
-def _normals(columns: int, draws: int) -> np.ndarray:
-    """Scrambled Sobol points as standard normal variables, (draws, columns)."""
-    from scipy.special import ndtri
-    from scipy.stats import qmc
-
-    points = qmc.Sobol(columns, seed=0).random(draws)
-    return np.asarray(ndtri(np.clip(points, 1e-12, 1 - 1e-12)))

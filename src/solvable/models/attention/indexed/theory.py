@@ -70,7 +70,7 @@ def _row_error(
     # (aa, ab, ab)   (attention 7).
     v = np.append(2.0, np.ones(tokens - 1))
     spread, rest = np.sqrt(v * max(second_moment - error, 0.0)), np.sqrt(v * error)
-    omega, delta, one, two = np.split(_normals(4 * tokens), 4, axis=1)
+    omega, delta, one, two = np.split(gaussian_draws(4 * tokens), 4, axis=1)
     rows = [_row(activation, spread * omega + rest * part) for part in (delta, one, two)]
     squares = np.sum(rows[0] * (rows[0] - 2 * rows[1]) + rows[1] * rows[2], axis=1)
     weight = np.ones(len(squares))
@@ -114,10 +114,10 @@ def _softmax(row: np.ndarray) -> np.ndarray:
 
 
 @lru_cache(maxsize=16)
-def _normals(columns: int) -> np.ndarray:
-    """Scrambled Sobol points as standard normal variables, (2^14, columns)."""
+def gaussian_draws(columns: int, draws: int = 2**14) -> np.ndarray:
+    """Scrambled Sobol points as standard normal variables, (draws, columns)."""
     from scipy.special import ndtri
     from scipy.stats import qmc
 
-    points = qmc.Sobol(columns, seed=0).random(2**14)
+    points = qmc.Sobol(columns, seed=0).random(draws)
     return np.asarray(ndtri(np.clip(points, 1e-12, 1 - 1e-12)))
