@@ -166,7 +166,7 @@ def curve(parameters: NarrowParameters, coordinates: np.ndarray) -> list[Metrics
 
 
 def determined(cell: Cell) -> bool:
-    """Return True for more than 2 samples per degree of freedom and 10 per coordinate."""
+    """Return True for more than 2 samples per degree of freedom and 10 samples per input coordinate."""
     left = cell.predicted("freedom_left")
     return bool(left > 0.5 and cell.setting.sample_ratio * cell.setting.dimension >= 10)
 

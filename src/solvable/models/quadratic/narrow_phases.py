@@ -33,7 +33,7 @@ def phase_of(point: Point) -> str:
 
 
 def determined(point: Point) -> bool:
-    """Return True for more than 2 samples per degree of freedom and 10 per coordinate."""
+    """Return True for more than 2 samples per degree of freedom and 10 samples per input coordinate."""
     enough = point.setting.sample_ratio * point.setting.dimension >= 10
     return bool(enough and point.predicted("freedom_left") > 0.5)
 

@@ -29,7 +29,7 @@ MOST_DENSE = 2_000
 """Largest number D of features for which the operator is formed, which takes seconds and 32 MB."""
 
 KERNEL_TEST_ROWS = 5_000
-"""Largest number of test rows for kernels, whose errors scatter little between test rows."""
+"""Largest number of test rows for kernels; few suffice, as errors differ little between rows."""
 
 
 class _Learner(LayerwiseSpectralRegressor):

@@ -24,7 +24,7 @@ DRAWS = 32
 
 
 def line() -> tuple[np.ndarray, np.ndarray]:
-    """Quadrature for the input's coordinate along the direction; it resolves saturated neurons."""
+    """Quadrature over the input's coordinate along the direction, fine enough for saturated neurons."""
     z, chance = gaussian_quadrature(64)
     kept = np.abs(z) < 8
     return z[kept], chance[kept]

@@ -30,7 +30,7 @@ def draw_teacher(parameters: CurseParameters, rng: np.random.Generator) -> dict[
 
 
 def measure(parameters: CurseParameters, rng: np.random.Generator) -> Metrics:
-    """Measure one replicate: fresh samples and one network from each start, or a random kernel."""
+    """Measure one replicate: train a network from each start, or draw a random kernel."""
     target = draw_target(parameters, rng)
     if parameters.gain:
         return measure_strengths(parameters, target, rng)

@@ -99,7 +99,7 @@ class TwoLayerAttention:
 
 @dataclass(frozen=True)
 class LayerSensors:
-    """Contrasts of two layers, measured on the same tokens; the signal has shape (2, d, d)."""
+    """Contrasts of each of two layers, measured on the same tokens; the signal has shape (2, d, d)."""
 
     layer: TokenSensors
 

@@ -41,7 +41,7 @@ class IndexedParameters(Parameters):
     activation: Activation = "softmax"
     """Activation applied to the logits: linear, or the softmax or hardmax of each row."""
     layers: int = Field(1, ge=1, le=2)
-    """Number of attention layers; the second attends on the tokens that the first one returns."""
+    """Number of attention layers; the input of the second is the output of the first."""
     estimator: Literal["message-passing", "gradient-descent"] = "message-passing"
     """Bayes-optimal message passing, or gradient descent over W averaged over 16 random starts."""
 

@@ -43,7 +43,7 @@ def half_learned(samples: np.ndarray, errors: np.ndarray) -> float:
 
 
 def power_of_depth(points: Sequence[Point]) -> tuple[float, float] | None:
-    """Measured and predicted slope of log(samples that half learn the last level) in log(depth)."""
+    """Measured and predicted slope in log(depth) of log(samples) at which the last error is 1/4."""
     rows = []
     for depth in sorted({point.setting.depth for point in points}):
         curve = [point for point in points if point.setting.depth == depth]
