@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import tomllib
 from collections import Counter
 from collections.abc import Iterable
@@ -15,6 +16,8 @@ from sphinx.util.docutils import SphinxDirective
 from solvable.frame.registry import load
 
 FOLDER = Path(__file__).parent / "papers"
+PRESETS = FOLDER / "files" / "paper-presets.csv"
+"""One row per system whose preset `paper` ran to its end, by benchmarks/paper_presets.py."""
 STATUSES = ("one command", "in part", "missing")
 """States of an item, best first."""
 
@@ -124,6 +127,27 @@ def _claim_text(system: str, name: str, statement: str) -> str:
     return f"[`{name}`](../systems/{system}.md#claims-and-their-sources): {statement}"
 
 
+def preset_text(row: dict[str, str]) -> str:
+    """Return the time and the verdicts of a run of a preset `paper` as MyST."""
+    command = f"solvable run {row['system']} --preset paper --seed {row['seed']}"
+    now = str(load(row["system"]).version)
+    older = f" (version {row['version']} of the system; now {now})" if row["version"] != now else ""
+    failing = [text for text in row["failing"].split("; ") if text]
+    tested = int(row["hold"]) + len(failing)
+    blocks = [
+        f"```{{code-block}} bash\n:class: paper-command\n\n{command}\n```",
+        f"Its {row['tasks']} tasks took {row['cpu_minutes']} minutes of processor time{older}. "
+        f"{row['hold']} of {tested} testable claims hold; {row['untested']} need another preset.",
+    ]
+    return "\n\n".join([*blocks, *(f"- Fails: {text}" for text in failing)])
+
+
+def preset_rows(paper: Paper) -> list[dict[str, str]]:
+    """Return the runs of the presets `paper` of a paper's systems."""
+    with PRESETS.open(encoding="utf-8", newline="") as file:
+        return [row for row in csv.DictReader(file) if row["system"] in paper.systems]
+
+
 class PaperPage(SphinxDirective):
     """Page of one paper, item by item."""
 
@@ -134,16 +158,20 @@ class PaperPage(SphinxDirective):
         path = FOLDER / f"{self.arguments[0]}.toml"
         self.env.note_dependency(str(path))
         paper = read_paper(path)
-        sections = [self._section(paper, item) for item in paper.items]
+        sections = [self._section(item.title, item_text(paper, item)) for item in paper.items]
+        self.env.note_dependency(str(PRESETS))
+        runs = [preset_text(row) for row in preset_rows(paper)]
+        if runs:
+            sections.append(self._section("The whole preset `paper`", "\n\n".join(runs)))
         return [*self.parse_text_to_nodes(head_text(paper)), *sections]
 
-    def _section(self, paper: Paper, item: Item) -> nodes.section:
-        """Return the section of an item, with an anchor."""
-        words, messages = self.parse_inline(item.title)
-        section = nodes.section("", nodes.title(item.title, "", *words), *messages)
-        section["names"].append(nodes.fully_normalize_name(item.title))
+    def _section(self, title: str, text: str) -> nodes.section:
+        """Return a section with an anchor."""
+        words, messages = self.parse_inline(title)
+        section = nodes.section("", nodes.title(title, "", *words), *messages)
+        section["names"].append(nodes.fully_normalize_name(title))
         self.state.document.note_implicit_target(section, section)
-        section += self.parse_text_to_nodes(item_text(paper, item))
+        section += self.parse_text_to_nodes(text)
         return section
 
 

@@ -145,6 +145,27 @@ def test_pages_and_summary_show_every_item():
             assert item.missing in text
 
 
+def test_runs_of_whole_presets_are_those_of_the_systems_of_papers():
+    shown = {row["system"]: row for paper in PAPERS for row in tools.preset_rows(paper)}
+    with_preset = {
+        name for paper in PAPERS for name in paper.systems if "paper" in load(name).presets
+    }
+    assert set(shown) == with_preset
+    for name, row in shown.items():
+        failing = [text for text in row["failing"].split("; ") if text]
+        assert int(row["hold"]) + len(failing) + int(row["untested"]) == len(load(name).claims)
+        text = tools.preset_text(row)
+        assert f"\n\nsolvable run {name} --preset paper --seed {row['seed']}\n```" in text
+        assert all(f"- Fails: {fails}" in text for fails in failing)
+
+
+def test_a_run_with_an_older_version_says_so():
+    row = next(row for paper in PAPERS for row in tools.preset_rows(paper))
+    now = str(load(row["system"]).version)
+    assert "version" not in tools.preset_text(row | {"version": now})
+    assert f"(version 0 of the system; now {now})" in tools.preset_text(row | {"version": "0"})
+
+
 def test_wrong_tables_are_refused(tmp_path):
     table = tmp_path / "paper-2605.14567.toml"
     head = 'title = "T"\narxiv = "2605.14567"\nsystems = []\n'

@@ -36,7 +36,7 @@ PRESETS = {
             "algorithm": ("amp", "gradient"),
             "sample_ratio": (1.0, 2.0, 2.8, 4.0),
         },
-        replicates=2,
+        replicates=5,
     ),
     "dynamics": Preset(
         "Gradient ascent after 2 to 20 steps against mean-field theory, 1,000 dimensions; half a minute.",

@@ -134,7 +134,7 @@ PRESETS = {
             "dimension": (100, 160),
             "sample_ratio": (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5, 0.7, 1.0, 1.5),
         },
-        replicates=4,
+        replicates=16,
     ),
 }
 
