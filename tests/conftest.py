@@ -46,7 +46,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 class FilesWithoutExamples:
-    """Skip source files without a doctest: most of them, and importing all took ten seconds per worker."""
+    """Skip source files without a doctest, whose import took ten seconds per worker."""
 
     @staticmethod
     def pytest_ignore_collect(collection_path: Path) -> bool | None:

@@ -36,7 +36,7 @@ KEYS = (
 
 
 @pytest.fixture(scope="module", autouse=True)
-def narrow_random_features():
+def narrow_random_features(few):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(design, "DEFAULT_WIDTH", 60)
         yield
