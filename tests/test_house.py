@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ast
-import io
 import re
-import tokenize
 from functools import cache
 from pathlib import Path
 
@@ -82,10 +80,11 @@ def test_files_are_short():
 def test_source_has_comments():
     comments = lines = 0
     for path in FILES:
-        tokens = list(tokenize.generate_tokens(io.StringIO(path.read_text("utf-8")).readline))
-        empty = (tokenize.NL, tokenize.NEWLINE, tokenize.STRING)
-        lines += len({token.start[0] for token in tokens if token.type not in empty})
-        comments += sum(token.type == tokenize.COMMENT for token in tokens)
+        # Without docstrings; a comment after code counts as none.
+        text = re.sub('""".*?"""', "", path.read_text("utf-8"), flags=re.DOTALL)
+        written = [line.strip() for line in text.splitlines() if line.strip()]
+        lines += len(written)
+        comments += sum(line.startswith("#") for line in written)
     assert comments >= 0.02 * lines
 
 

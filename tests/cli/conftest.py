@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from few_settings import few_settings
 from tests.support.prefork import FILTERS, Prefork, prefork
 
 PROBE = '''\
@@ -194,6 +195,13 @@ def finished(terminal_in, tmp_path_factory):
     assert answer.returncode == 0, answer.stderr
     terminal.answer = answer
     return terminal
+
+
+@pytest.fixture
+def few() -> Iterator[None]:
+    """Tune the methods that `learn` compares less, in this process."""
+    with few_settings():
+        yield
 
 
 @pytest.fixture

@@ -187,19 +187,18 @@ def test_predictions_for_new_rows(learned, there):
     assert "exists" in error
 
 
-def test_a_table_of_texts_alone_is_learned_and_predicted(terminal_in, tmp_path):
+def test_a_table_of_texts_alone_is_learned_and_predicted(call, few, tmp_path):
     rng = np.random.default_rng(0)
     first, second, third = rng.choice(["f", "t"], (3, 90))
     won = np.where(first == second, "won", "lost").tolist()
     won[7] = "draw"
     cells = [",".join(row) for row in zip(first, second, third, won, strict=True)]
-    program = terminal_in(tmp_path)
     (tmp_path / "chess.csv").write_text("\n".join(["one,two,three,result", *cells]) + "\n")
     options = ("--target", "result", "--folds", 2, "--output", "out", "--workers", 1)
-    answer = program("learn", "chess.csv", *options)
-    assert answer.returncode == 0, answer.stderr
-    assert "column 'one': text, replaced by 2 columns of 0 and 1" in answer.stdout
-    assert "set aside 1 row of class 'draw', the only one of its class" in answer.stdout
+    status, printed, said = call("learn", "chess.csv", *options)
+    assert status == 0, said
+    assert "column 'one': text, replaced by 2 columns of 0 and 1" in printed
+    assert "set aside 1 row of class 'draw', the only one of its class" in printed
     assert "'draw'" in html.unescape((tmp_path / "out" / "report.html").read_text())
     result = json.loads((tmp_path / "out" / "result.json").read_text())
     assert result["n_samples"] == 89
@@ -207,8 +206,8 @@ def test_a_table_of_texts_alone_is_learned_and_predicted(terminal_in, tmp_path):
     assert set(shares) == {"one", "two", "three"}
     assert min(shares["one"], shares["two"]) > shares["three"]
     (tmp_path / "new.csv").write_text("three,two,one\nf,f,t\nt,t,t\nf,f,f\n")
-    answer = program("predict", "out", "new.csv")
-    assert answer.stdout.split() == ["row,predicted", "1,lost", "2,won", "3,won"]
+    _, printed, _ = call("predict", "out", "new.csv")
+    assert printed.split() == ["row,predicted", "1,lost", "2,won", "3,won"]
 
 
 def test_the_error_on_new_rows_is_told(learned, there):

@@ -31,7 +31,7 @@ def table(tmp_path):
 
 
 def words(table, output):
-    options = ["--target", "y", "--folds", "3", "--workers", "1", "--output", str(output)]
+    options = ["--target", "y", "--folds", "2", "--workers", "1", "--output", str(output)]
     return ["learn", str(table), *options]
 
 

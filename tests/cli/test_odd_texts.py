@@ -17,7 +17,7 @@ def table(path, label):
     return path
 
 
-def test_escapes_in_a_table_reach_neither_terminal_nor_report(call, tmp_path):
+def test_escapes_in_a_table_reach_neither_terminal_nor_report(call, few, tmp_path):
     path = table(
         tmp_path / f"t{ESCAPE.replace('/', '')}.csv", lambda a: f"x{ESCAPE}" if a > 0 else "y"
     )
@@ -57,7 +57,7 @@ def test_a_file_whose_name_is_no_text(solvable, tmp_path):
     assert (tmp_path / "out/report.html").stat().st_size > 0
 
 
-def test_labels_that_are_formulas_are_quoted_in_every_csv(call, tmp_path):
+def test_labels_that_are_formulas_are_quoted_in_every_csv(call, few, tmp_path):
     path = table(tmp_path / "t.csv", lambda a: "=1+cmd|x" if a > 0 else "-1")
     words = ("--target", "kind", "--folds", 2, "--workers", 1, "--output", "out", "--quiet")
     assert call("learn", path, *words)[0] == 0

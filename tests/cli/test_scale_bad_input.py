@@ -104,7 +104,7 @@ NUMBERS = ["0", "1", "-1", "1/2", "1e3", "-1e3", "1e308", "nan", "inf", "1/0", D
            "1if 2", "99/100", "1e-9", "5e-324", "", "=", ","]  # fmt: skip
 
 
-def test_three_hundred_mutated_calls_end_in_an_answer_or_one_line(tmp_path, capsys):
+def test_mutated_calls_end_in_an_answer_or_one_line(tmp_path, capsys):
     rng = random.Random(11)
     base = [
         {"target": {"hermite": 3}, "layers": [{"width": "1", "act": "erf"}], "kappa": "0"},
@@ -116,7 +116,7 @@ def test_three_hundred_mutated_calls_end_in_an_answer_or_one_line(tmp_path, caps
         {"input_shape": 64, "layers": ["linear 64", "relu", "linear 1"]},
     ]
     answers = 0
-    for _ in range(300):
+    for _ in range(180):
         if rng.random() < 0.5:
             content = json.loads(json.dumps(rng.choice(base)))
             node = content
@@ -148,7 +148,7 @@ def test_three_hundred_mutated_calls_end_in_an_answer_or_one_line(tmp_path, caps
         else:
             answers += 1
         assert "\x1b" not in captured.out + captured.err
-    assert answers > 20
+    assert answers > 12
 
 
 KILLED = """

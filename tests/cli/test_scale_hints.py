@@ -54,7 +54,7 @@ def test_every_hint_is_followed_and_none_is_refused(network, tmp_path, monkeypat
     words = [f"{network[1]}.json", *network[2:]] if network[0] == "MODEL" else network
     status, printed, error = call(words, capsys)
     assert (status, error) == (0, "")
-    for name, values in HINT.findall(" ".join(printed.split())):
+    for name, values in dict.fromkeys(HINT.findall(" ".join(printed.split()))):
         assert name in ("--numbers", "--at", "--json", "--target"), name
         kept = words[: words.index(name)] if name in words else words
         status, _, error = call([*kept, name, *values.split()], capsys)

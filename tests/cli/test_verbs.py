@@ -183,7 +183,7 @@ def test_weights_are_diagnosed_and_shown(tmp_path):
     ]
 
 
-def test_features_are_learned_and_shown():
+def test_features_are_learned_and_shown(few):
     steps = []
     found = verbs.learn_features(
         "wine", folds=2, rows=150, workers=1, progress=lambda *step: steps.append(step)

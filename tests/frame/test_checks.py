@@ -36,6 +36,8 @@ def test_every_system_keeps_the_contract(name, monkeypatch):
     system = load(name)
     quick = system.presets["quick"]
     grid = {key: few(values, key == system.axis.parameter) for key, values in quick.grid.items()}
+    if name == "compositional-target":  # at the second dimension a prediction takes two seconds
+        grid["dimension"] = grid["dimension"][:1]
     monkeypatch.setattr(system, "presets", {**system.presets, "few": replace(quick, grid=grid)})
     check_system(system, preset="few")
 

@@ -4,29 +4,18 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
 import pytest
+from few_settings import few_settings
 
-from solvable.learn import design, plan, trees
+from solvable.learn import plan
 from solvable.learn.competitors import CONSTANT, LEARNED
 
 
 @pytest.fixture(scope="module", autouse=True)
-def narrow_random_features() -> Iterator[None]:
-    """Use fewer random features than by default, as these take half of the time."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(design, "DEFAULT_WIDTH", 200)
-        yield
-
-
-@pytest.fixture(scope="module", autouse=True)
-def few_trees(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Try one setting of the trees, as they take most of the time of small tables."""
-
-    def effort(rows: int, *_: int) -> trees.Effort:
-        return trees.Effort(rows, (trees.Setting(8, 20),), 0.3, 5, 1, "")
-
-    with pytest.MonkeyPatch.context() as patch:
-        if not request.module.__name__.endswith("test_trees"):
-            patch.setattr(trees, "effort_for", effort)
+def few(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Tune the compared methods less, except in the files that test their tuning."""
+    name = request.module.__name__
+    tuned_trees, all_kernels = name.endswith("test_trees"), name.endswith("test_metric_kernel")
+    with few_settings(tuned_trees=tuned_trees, all_kernels=all_kernels):
         yield
 
 

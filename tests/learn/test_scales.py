@@ -21,10 +21,16 @@ def saved(path, X, y):
     return path
 
 
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    """Result of learning in units of order one."""
+    path = saved(tmp_path_factory.mktemp("plain") / "a.npz", *problem())
+    return learn_features(path, folds=2, workers=1)
+
+
 @pytest.mark.parametrize(("unit", "column"), [(1e40, 1.0), (1e-40, 1.0), (1.0, 1e20), (1.0, 1e-40)])
-def test_the_unit_does_not_matter(tmp_path, unit, column):
+def test_the_unit_does_not_matter(tmp_path, plain, unit, column):
     X, y = problem()
-    plain = learn_features(saved(tmp_path / "a.npz", X, y), folds=2, workers=1)
     X[:, 0] *= column
     other = learn_features(saved(tmp_path / "b.npz", X, unit * y), folds=2, workers=1)
     np.testing.assert_allclose(other.learned.error, plain.learned.error, rtol=1e-3)

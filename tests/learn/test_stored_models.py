@@ -14,6 +14,7 @@ from solvable.data import load, load_new
 from solvable.errors import InvalidData, InvalidParameter, NoFeatureFound
 from solvable.fitting.described_arrays import read_described, write_described
 from solvable.learn import Request, design, learn
+from solvable.learn.blend import BlendClassifier
 from solvable.learn.competitors import methods
 from solvable.learn.design import Design
 from solvable.learn.fold_fits import outputs_of
@@ -36,7 +37,7 @@ KEYS = (
 
 
 @pytest.fixture(scope="module", autouse=True)
-def narrow_random_features():
+def narrow_random_features(few):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(design, "DEFAULT_WIDTH", 60)
         yield
@@ -260,7 +261,8 @@ def test_the_named_model_is_the_one_that_predicts(table, tmp_path):
     phrase = found.chosen.phrase
     named = [one for one in methods(Design(False, "columns")) if one.phrase in phrase]
     named.sort(key=lambda method: phrase.index(method.phrase))
-    members = getattr(found.model, "members_", (found.model,))
+    blended = isinstance(found.model, BlendClassifier)
+    members = found.model.members_ if blended else (found.model,)
     for method, member in zip(named, members, strict=True):
         again = fitted(method, data) if method.fit is None else method.fit(data.X, data.y)
         np.testing.assert_array_equal(member.predict(data.X), again.predict(data.X))

@@ -35,7 +35,7 @@ def test_a_parameter_that_varies_has_a_figure(name, panel, parameter, values, se
             measured = [trace for trace in row.traces if trace.measured]
             metrics = {trace.metric: prediction[trace.metric] for trace in measured}
             study.append(Point(setting.model_dump(), [metrics, metrics], prediction, setting))
-    curves = system.curves(study, seconds=1.0)
+    curves = system.curves(study, seconds=1.0, resolution=8)
     (figure,) = row(curves)
     drawn = record(figure)
     points, lines = drawn.named("points"), drawn.named("line")

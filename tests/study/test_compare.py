@@ -8,17 +8,22 @@ import pytest
 import solvable
 from solvable.cli import main
 from solvable.errors import InvalidParameter
+from solvable.frame.registry import load
+from solvable.study import Study, run_study
 from solvable.study.compare import compare_runs
 from solvable.study.differences import holm, paired_interval, welch_interval
-
-SMALL = {"dimension": 10, "samples": 40, "preset": None, "workers": 1, "seeds": 3}
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
-    home = tmp_path_factory.mktemp("runs")
+    # Figures, which a run with an output directory draws, are not compared.
+    home, system = tmp_path_factory.mktemp("runs"), load("quadratic-network")
     return [
-        solvable.run("quadratic-network", output=home / name, seed=seed, **SMALL).directory
+        run_study(
+            Study(system, {"dimension": 10, "samples": 40}, replicates=3, seed=seed),
+            home / name,
+            workers=1,
+        ).directory
         for name, seed in (("first", 0), ("[red]<b>\x1b[2J", 1))
     ]
 

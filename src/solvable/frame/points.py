@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import pairwise
 from typing import Any
 
@@ -153,6 +153,32 @@ class Point:
         known = (metrics.get(name) for metrics in (*self.metrics, self.prediction))
         size = next((len(one) for one in known if isinstance(one, list)), None)
         return np.full(() if size is None else (size,), np.nan)
+
+
+@dataclass(frozen=True)
+class Remembered(Point):
+    """A point that computes each mean and each predicted value once."""
+
+    known: dict[tuple[str, str], np.ndarray] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
+    def mean(self, name: str) -> np.ndarray:
+        """Mean over replicates, as in :class:`Point`."""
+        if ("mean", name) not in self.known:
+            self.known["mean", name] = super().mean(name)
+        return self.known["mean", name].copy()
+
+    def predicted(self, name: str) -> np.ndarray:
+        """Predicted value, as in :class:`Point`."""
+        if ("predicted", name) not in self.known:
+            self.known["predicted", name] = super().predicted(name)
+        return self.known["predicted", name].copy()
+
+
+def remembered(point: Point) -> Point:
+    """Return a point with the same records that computes each number once."""
+    return Remembered(**{one.name: getattr(point, one.name) for one in fields(Point)})
 
 
 def paired(points: Sequence[Point], parameter: str) -> list[Point]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from solvable.errors import InvalidParameter
 from solvable.frame.claims import Finding, NotTestable, Verdict, verdict_of
-from solvable.frame.points import Point
+from solvable.frame.points import Point, remembered
 from solvable.frame.statistics import ALLOWANCE, SPREAD, jackknife_errors, too_noisy
 
 MOST_BLOCKS = 24
@@ -151,8 +151,10 @@ class PointsClaim:
 
     def _without_one(self, group: Sequence[Point]) -> list[np.ndarray]:
         """Measured number without each replicate in turn, one array for each point."""
+        # One point changes at a time; the numbers of the others are computed once.
+        others = [remembered(point) for point in group]
         return [
-            np.array([self._changed(group, k, reduced) for reduced in without_blocks(point)])
+            np.array([self._changed(others, k, reduced) for reduced in without_blocks(point)])
             for k, point in enumerate(group)
         ]
 

@@ -39,23 +39,41 @@ def emergence_windows(
     if dimension is None:
         law.check_bounded()
     facing = law if end == "upper" else law.mirrored()
+    return _windows(facing, dimension, direction, _on_grid(facing, dimension)[:, direction])
+
+
+def _grid() -> np.ndarray:
+    """Logarithms of n/d at which ranges are searched; a range narrower than a step is not detected."""
+    return np.linspace(np.log(1e-2), np.log(1e6), 97)
+
+
+def _beyond(facing: LabelLaw, dimension: int | None, log_ratio: float) -> np.ndarray:
+    """Relative distance of each direction beyond the upper edge, shape (k,)."""
+    ratio = float(np.exp(log_ratio))
+    used = facing if dimension is None else facing.clipped(max(ratio * dimension, 1.0))
+    parameter = critical_parameter(used, ratio)[1]
+    return excess(used, ratio, parameter) if parameter else np.full(facing.n_directions, -1.0)
+
+
+def _on_grid(facing: LabelLaw, dimension: int | None) -> np.ndarray:
+    """Distances of all directions on the grid, shape (ratios, k)."""
+    return np.stack([_beyond(facing, dimension, float(log_ratio)) for log_ratio in _grid()])
+
+
+def _windows(
+    facing: LabelLaw, dimension: int | None, direction: int, values: np.ndarray
+) -> tuple[tuple[float, float], ...]:
+    """Ranges of n/d with an outlier at the upper end, from the distances on the grid."""
 
     def beyond(log_ratio: float) -> float:
-        ratio = float(np.exp(log_ratio))
-        used = facing if dimension is None else facing.clipped(max(ratio * dimension, 1.0))
-        parameter = critical_parameter(used, ratio)[1]
-        return float(excess(used, ratio, parameter)[direction]) if parameter else -1.0
+        return float(_beyond(facing, dimension, log_ratio)[direction])
 
-    # A range narrower than a grid step is not detected.
-    lowest, highest, count = 1e-2, 1e6, 97
-    grid = np.linspace(np.log(lowest), np.log(highest), count)
-    values = [beyond(float(log_ratio)) for log_ratio in grid]
-    places = [lowest] if values[0] > 0 else []
-    for k in range(count - 1):
-        if (values[k] > 0) != (values[k + 1] > 0):
-            ends = values[k], values[k + 1]
-            crossing = bracketed_root(beyond, grid[k], grid[k + 1], ends=ends)
-            places.append(float(np.exp(crossing)))
+    grid = _grid()
+    places = [float(np.exp(grid[0]))] if values[0] > 0 else []
+    for k in np.flatnonzero((values[1:] > 0) != (values[:-1] > 0)):
+        ends = float(values[k]), float(values[k + 1])
+        crossing = bracketed_root(beyond, float(grid[k]), float(grid[k + 1]), ends=ends)
+        places.append(float(np.exp(crossing)))
     if len(places) % 2:
         places.append(float("inf"))
     return tuple(zip(places[::2], places[1::2], strict=True))
@@ -67,9 +85,10 @@ def emergence_ratio(law: LabelLaw, *, dimension: int | None = None) -> np.ndarra
         law.check_bounded()
         return np.minimum(_last_crossings(law), _last_crossings(law.mirrored()))
     found = np.full(law.n_directions, np.inf)
-    for i in range(law.n_directions):
-        for end in ("upper", "lower"):
-            windows = emergence_windows(law, direction=i, end=end, dimension=dimension)
+    for facing in (law, law.mirrored()):
+        values = _on_grid(facing, dimension)
+        for i in range(law.n_directions):
+            windows = _windows(facing, dimension, i, values[:, i])
             if windows and np.isinf(windows[-1][1]):
                 found[i] = min(found[i], windows[-1][0])
     return found

@@ -151,8 +151,10 @@ def excess(law: LabelLaw, ratio: float, parameter: float) -> np.ndarray:
     return np.asarray(ratio * (share @ (law.second_moments - 1)) - 1)
 
 
-def spectrum_end(law: LabelLaw, ratio: float, dimension: int | None) -> SpectrumEnd:
-    """Compute the upper end alone."""
+def spectrum_end(
+    law: LabelLaw, ratio: float, dimension: int | None, *, rounded: bool = True
+) -> SpectrumEnd:
+    """Compute the upper end alone; overlaps that are not rounded take a third of the time."""
     if dimension is not None:
         # The other coordinates cause the noise along a direction.
         ratio *= dimension / (dimension - law.n_directions)
@@ -182,9 +184,9 @@ def spectrum_end(law: LabelLaw, ratio: float, dimension: int | None) -> Spectrum
     w = np.where(beyond > 0, np.sqrt(np.maximum(places - edge, 0) / unit), 0.0)
     w = np.where(beyond > 0, w, depth * np.sqrt(curvature / (2 * unit)))
     first, second = edge_levels(w)
-    rounded = _rounded(law, ratio, dimension)
+    means = _rounded(law, ratio, dimension) if rounded else overlaps
     return SpectrumEnd(
-        edge, critical, parameters, edge + unit * first, edge + unit * second, rounded, overlaps
+        edge, critical, parameters, edge + unit * first, edge + unit * second, means, overlaps
     )
 
 

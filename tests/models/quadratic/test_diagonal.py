@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import studies
 from scipy.optimize import minimize
 from scipy.stats import norm
 from sklearn.linear_model import Lasso
@@ -71,7 +72,7 @@ def test_claims_hold_and_fail_for_a_network_that_is_zero(tmp_path):
         if row.claim in phases:
             continue
         assert (row.chance, row.fails_from_above is None) == ("fails", False), row
-    assert [figure.name for figure in system.figures(result.points)] == [
+    assert [figure.name for figure in studies.figures_of(system, result.points, 8, gaps=True)] == [
         "error",
         "captured",
         "found",

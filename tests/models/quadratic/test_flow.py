@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import studies
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
@@ -91,7 +92,7 @@ def test_late_risk_is_the_floor_of_the_width():
 
 def test_claims_hold_and_fail_for_a_network_that_is_zero(tmp_path):
     grid = {"dimension": [12], "time": [7, 13, 20], "batch": [0, 60]}
-    study = Study(system, grid, replicates=40)
+    study = Study(system, grid, replicates=24)
     result = run_study(study, tmp_path / "run", workers=1)
     # Three claims on exponents need several widths, long times or several dimensions.
     statuses = {verdict.claim: verdict.status for verdict in result.verdicts}
@@ -101,7 +102,7 @@ def test_claims_hold_and_fail_for_a_network_that_is_zero(tmp_path):
     assert len(rows) == len(statuses)
     for row in rows:
         assert (row.chance, row.noticed) == ("fails", True), row
-    assert [figure.name for figure in system.figures(result.points)] == [
+    assert [figure.name for figure in studies.figures_of(system, result.points, 8)] == [
         "captured",
         "risk",
         "online",

@@ -117,6 +117,7 @@ def test_bad_mixing_is_refused() -> None:
         neighbour_mixing(heights=np.array([1.0, 0.5]), products=np.ones(1), samples=0)
 
 
+@pytest.mark.slow
 def test_directions_that_are_not_orthogonal_share_eigenvectors() -> None:
     setting = {
         "dimension": 20,

@@ -65,12 +65,13 @@ def predict_lifted_filter(
         law = law.clipped(ratio * dimension)
     top = float(law.weights[-1])
 
-    def end(place: float) -> SpectrumEnd:
+    def end(place: float, *, rounded: bool = False) -> SpectrumEnd:
         # G = c_0² 1 1^T + c_1² X X^T / d + c_*² I   (lofi 10): n lambda is an eigenvalue where the
         # filter of the inputs with weights w = alpha c_1² T / (n lambda - c_*² T) has the eigenvalue 1
         # (lofi 11). The constant adds two outliers near +-c_0 sqrt(n (c_1² + c_*²) tau_2).
         w = ratio * linear * law.weights / (place - tail * law.weights)
-        return spectrum_end(LabelLaw(w, law.probabilities, law.second_moments), ratio, dimension)
+        found = LabelLaw(w, law.probabilities, law.second_moments)
+        return spectrum_end(found, ratio, dimension, rounded=rounded)
 
     def where(quantity: Callable[[SpectrumEnd], float]) -> float:
         """Return the value of n lambda at which a decreasing function of n lambda is 1."""
@@ -91,7 +92,7 @@ def predict_lifted_filter(
         return LiftedPrediction(edge, np.nan, edge, 0.0, threshold)
     outlier = where(lambda found: float(found.eigenvalues[0]))
     following = edge if dimension is None else where(lambda found: float(found.following[0]))
-    overlap = float(end(outlier).squared_overlap[0])
+    overlap = float(end(outlier, rounded=True).squared_overlap[0])
     return LiftedPrediction(edge, outlier, following, overlap, threshold)
 
 

@@ -27,6 +27,10 @@ from solvable.networks.early_gradient import limit_of_first_step
 from solvable.networks.early_layers import limit_of_first_layers
 from solvable.spectra.sample_lattice import lattice_sizes
 
+DRAWS = {("digits", 1): 16, ("digits", 2): 8, ("mnist-5k", 1): 4, ("mnist-5k", 2): 2}
+"""Draws of images, by data and layers; a draw takes longer with two, whose kernels are matrices of all
+images."""
+
 
 def predict(parameters: NeuralLoFiImagesParameters) -> Metrics:
     """Predict the Gram matrix's deviation and the residual dimensions from a fixed draw of images."""
@@ -85,12 +89,10 @@ def _dimensions(
 def _alignment(data: str, layers: int, stream: int, samples: int) -> np.ndarray:
     """Overlaps of the first step of infinitely wide ReLU networks, averaged over draws of images."""
     limit = limit_of_first_step if layers == 1 else limit_of_first_layers
-    # a draw takes longer with two layers, whose kernels are matrices of all images
-    draws = {("digits", 1): 16, ("digits", 2): 8, ("mnist-5k", 1): 4, ("mnist-5k", 2): 2}
     X, digits = images(data)
     y = np.where(digits % 2 == 1, 1.0, -1.0)
     overlaps = []
-    for draw in range(draws[data, layers]):
+    for draw in range(DRAWS[data, layers]):
         rows = random_stream(0, "images for alignment", stream, draw).permutation(len(X))[:samples]
         overlaps.append(np.ravel(limit(X[rows], y[rows], n_directions=ALIGNED_DIRECTIONS)))
     return np.mean(overlaps, axis=0)

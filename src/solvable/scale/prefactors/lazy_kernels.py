@@ -26,8 +26,8 @@ def mode_moments(
     z, chance = z[z > 0], 2 * chance[z > 0]
     r, share = perpendicular_law(dimension)
     u = np.sqrt(gain / dimension) * z
-    modes = hermite_modes(activation, degrees, u[:, None], r[None, :])
-    return np.asarray(np.einsum("aij,bij,i,j->ab", modes, modes, chance, share))
+    modes = hermite_modes(activation, degrees, u[:, None], r[None, :]).reshape(len(degrees), -1)
+    return np.asarray((modes * np.outer(chance, share).ravel()) @ modes.T)
 
 
 def fluctuations(variance: float, n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
