@@ -127,7 +127,6 @@ class MessagePassingResult:
     messages: np.ndarray  # messages g of the last step, shape (n, K)
     steps: int
     residual: float  # change of the estimate in the last step, relative to the estimate's norm
-    denoised: np.ndarray  # denoiser's output in the last step; the estimate is its damped average
     history: tuple[np.ndarray, ...] = ()  # estimates after each step, if keep=True
 
 
@@ -243,7 +242,7 @@ def message_passing(
             raise _failure("diverged", trace, "Raise damping, or start from a better estimate.")
         at_floor = bool(np.linalg.eigvalsh(variance)[0] <= least_variance)
         if change <= tolerance or (step > 5 and (power < 1e-4 or at_floor)):
-            return MessagePassingResult(h, V, g, step, change, denoised, tuple(history))
+            return MessagePassingResult(h, V, g, step, change, tuple(history))
     raise _failure("did not settle", trace, "Raise damping, max_steps or the dimension.")
 
 

@@ -255,14 +255,14 @@ system = System(
             replicates=8,
         ),
         "phases": Preset(
-            "Exponents and phases over samples and width at d = 50; a minute.",
+            "Exponents and phases over samples and width at d = 50; two minutes.",
             {
                 "dimension": [50],
                 "width": [1, 2, 4, 8, 50],
-                "sample_ratio": [0.4, 0.8, 1.6, 3.2],
+                "sample_ratio": [0.4, 1.6, 3.2, 6.4],
                 "regularisation": [0.2],
             },
-            replicates=4,
+            replicates=12,
         ),
     },
     references=("girardin2026width",),

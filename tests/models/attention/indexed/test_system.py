@@ -181,7 +181,6 @@ def test_claims_find_their_points(claim, points):
         ("recovery-without-noise", "matrix_error", 0.5),
         ("collapse", "matrix_error", 0.5),
         ("average-of-gradient-descent", "matrix_error", 1.5),
-        ("start-of-gradient-descent", "start_error", 0.6),
         ("error-of-first-layer", "first_layer_error", 1.4),
         ("error-of-last-layer", "last_layer_error", 1.4),
         ("error-of-two-layers", "test_error", 1.4),

@@ -16,7 +16,7 @@ from solvable.models.sensing.matrix.measure import draw_signal
 from solvable.models.sensing.matrix.parameters import MatrixSensingParameters
 from solvable.models.sensing.matrix.predict import curve
 from solvable.models.sensing.matrix.system import system
-from solvable.models.sensing.matrix.theory import NuclearNormSignal, divergence_of, soft
+from solvable.models.sensing.matrix.theory import NuclearNormSignal, soft
 from solvable.spectra import marchenko_pastur
 from solvable.spectra.thresholds import perfect_recovery_threshold
 
@@ -95,6 +95,19 @@ def test_published_value_by_the_name_that_others_script_against():
     """Published value 0.541486 of arXiv:2408.03733, through the system (sensing 3)."""
     setting = MatrixSensingParameters(dimension=100_000, sample_ratio=0.1895984, noise=0.25)
     assert system.predict(setting)["matrix_error"] == pytest.approx(0.541486, abs=2e-6)
+
+
+def divergence_of(values: np.ndarray, shrunk: np.ndarray) -> float:
+    """Divergence of a function of the eigenvalues of a symmetric matrix, in units of d² / 2."""
+    gaps = values[:, None] - values
+    np.fill_diagonal(gaps, 1.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        slopes = (shrunk[:, None] - shrunk) / gaps
+    # the derivative f'(l_i) is 1 for kept eigenvalues, else 0; equal eigenvalues use it as difference
+    kept = (shrunk != 0).astype(float)
+    slopes = np.where(np.isfinite(slopes), slopes, kept[:, None])
+    np.fill_diagonal(slopes, 2 * kept)
+    return float(slopes.sum()) / values.size**2
 
 
 def test_soft_threshold_of_drawn_matrices():

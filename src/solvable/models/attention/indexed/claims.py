@@ -172,15 +172,6 @@ CLAIMS = (
         missing="no point has estimator=gradient-descent below half of recovery_ratio; run with "
         "--preset descent",
     ),
-    Agreement(
-        "start-of-gradient-descent",
-        "Below half of recovery_ratio, one start of gradient descent has twice the Bayes-optimal error.",
-        "start_error", "derivations/attention (18)", relative=True, within=0.15, power=0.3,
-        where=far_from_recovery,
-        because="15 %, because gradient descent draws from the posterior only approximately.",
-        missing="no point has estimator=gradient-descent below half of recovery_ratio; run with "
-        "--preset descent",
-    ),
     _limit("error-of-first-layer", "error of the first of two layers", "first_layer_error"),
     _limit("error-of-last-layer", "error of the last of two layers", "last_layer_error"),
     _limit("error-of-two-layers", "test error of two layers", "test_error"),

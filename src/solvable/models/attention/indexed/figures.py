@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from solvable.frame.curves import Axis
+from solvable.frame.curves import Axis, Curve
 from solvable.frame.panels import Panel
 from solvable.frame.traces import Trace
+
+
+def one_layer(curve: Curve) -> bool:
+    """Return True for message passing on one layer of attention."""
+    return bool(curve.setting.estimator == "message-passing" and curve.setting.layers == 1)
+
 
 PANELS = (
     Panel(
@@ -21,7 +27,7 @@ PANELS = (
         "noise is "
         "exact.",
         markers={"recovery_ratio": "recovery"},
-        when=lambda curve: curve.setting.layers == 1,
+        when=one_layer,
         y_range=(0, 1.1),
     ),
     Panel(
@@ -55,7 +61,7 @@ PANELS = (
             "sample_ratio", "sample ratio × shown indices (k n/d²)", value=lambda s: s.shown_ratio
         ),
         overlay=("tokens",),
-        when=lambda curve: curve.setting.activation != "hardmax" and curve.setting.layers == 1,
+        when=lambda curve: one_layer(curve) and curve.setting.activation != "hardmax",
         y_range=(0, 1.1),
     ),
     Panel(
@@ -77,8 +83,6 @@ PANELS = (
         [Trace("test_error", "", theory="finite_size_test_error")],
         "Squared error of the posterior mean of the attention matrix, on noiseless test samples.",
         overlay=("tokens",),
-        when=lambda curve: (
-            curve.setting.estimator == "message-passing" and curve.setting.layers == 1
-        ),
+        when=one_layer,
     ),
 )

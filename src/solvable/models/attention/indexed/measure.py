@@ -49,7 +49,7 @@ def draw_layers(parameters: IndexedParameters, rng: np.random.Generator) -> np.n
 
 
 def measure(parameters: IndexedParameters, rng: np.random.Generator) -> Metrics:
-    """Draw one replicate and measure its errors; errors are None if message passing does not converge."""
+    """Draw one replicate and measure its errors; errors are None if the estimator does not converge."""
     if parameters.layers == 2:
         return _measure_layers(parameters, rng)
     S = draw_weights(parameters, rng)
@@ -114,7 +114,10 @@ def _descended(
     """Errors of gradient descent: of the average over all starts, and the mean of single starts."""
     d, T = parameters.dimension, parameters.tokens
     tokens = np.asarray(sensors.source).reshape(-1, T, d)
-    found = descended(tokens, labels.reshape(-1, T, T), parameters.rank, STARTS, rng)
+    try:
+        found = descended(tokens, labels.reshape(-1, T, T), parameters.rank, STARTS, rng)
+    except NotConverged:
+        return UNMEASURED | {"converged": 0.0}
     return UNMEASURED | {
         "matrix_error": float(np.sum((found.mean(axis=0) - S) ** 2)) / d,
         "start_error": float(np.sum((found - S) ** 2)) / (STARTS * d),

@@ -6,29 +6,23 @@ import numpy as np
 
 from solvable.errors import NotConverged
 from solvable.frame.points import Metrics
-from solvable.message_passing.loop import Denoiser, MessagePassingResult, Start, settle
+from solvable.message_passing.loop import Start, settle
 from solvable.message_passing.signal_laws import SymmetricSignal, signal_denoiser
 from solvable.models.sensing.free_entropy import scored_information
+from solvable.models.sensing.matrix.nuclear_norm import best_penalty, penalised
 from solvable.models.sensing.matrix.parameters import (
     MatrixSensingParameters,
     own_strengths,
     power_law_strengths,
 )
-from solvable.models.sensing.matrix.theory import (
-    GROUPS,
-    NuclearNormSignal,
-    divergence_of,
-    group_means,
-    law_of,
-    soft,
-)
+from solvable.models.sensing.matrix.theory import GROUPS, group_means, law_of
 from solvable.operators.sensors import GoeSensors, TokenSensors, goe_sensors
 
 METRICS = (
     "matrix_error", "test_error", "train_error", "rank_fraction", "eigenvalues", "converged",
     "information_rate",
 )  # fmt: skip
-"""Names of a replicate's metrics; all but `converged` are None if message passing does not converge."""
+"""Names of a replicate's metrics; all but `converged` are None if the estimator does not converge."""
 
 
 def draw_signal(parameters: MatrixSensingParameters, rng: np.random.Generator) -> np.ndarray:
@@ -58,7 +52,7 @@ def measure(parameters: MatrixSensingParameters, rng: np.random.Generator) -> Me
     sensors = draw_sensors(parameters, rng)
     y = draw_labels(parameters, signal, sensors.forward(signal), rng)
     try:
-        found = estimate(parameters, sensors, y)
+        found, variance = estimate(parameters, sensors, y)
     except NotConverged:
         blank: Metrics = dict.fromkeys(METRICS)
         groups: list[float | None] | None = None
@@ -68,19 +62,19 @@ def measure(parameters: MatrixSensingParameters, rng: np.random.Generator) -> Me
     metrics = score(parameters, signal, sensors, y, found)
     return metrics | {
         "converged": 1.0,
-        "information_rate": _information(parameters, found, metrics),
+        "information_rate": _information(parameters, variance, metrics),
     }
 
 
 def _information(
-    parameters: MatrixSensingParameters, found: MessagePassingResult, metrics: Metrics
+    parameters: MatrixSensingParameters, variance: float | None, metrics: Metrics
 ) -> float | None:
     """Information of one more label by its expected score; None for signs and point estimates."""
     noise = parameters.label_noise
-    if parameters.estimator != "bayes" or parameters.output == "sign" or noise == 0:
+    if variance is None or parameters.output == "sign" or noise == 0:
         return None
     noisy = noise + float(metrics["test_error"])  # type: ignore[arg-type]
-    return scored_information(noise, 2 * float(found.variance[0, 0]), noisy)
+    return scored_information(noise, 2 * variance, noisy)
 
 
 def draw_labels(
@@ -116,38 +110,18 @@ def draw_sensors(
 
 def estimate(
     parameters: MatrixSensingParameters, sensors: TokenSensors | GoeSensors, y: np.ndarray
-) -> MessagePassingResult:
-    """Run message passing; for the nuclear norm, the fixed point of message passing is the minimiser."""
-    law, d, n = law_of(parameters), parameters.dimension, parameters.samples
-    silent = np.zeros((n, 1))
-    variance = np.array([[law.variance]])
-    if isinstance(law, SymmetricSignal):
-        start, denoiser = Start(law.prior_mean(d), variance, silent), signal_denoiser(law)
-    else:
-        start, denoiser = Start(np.zeros((d, d)), variance, silent), shrinking(law)
-    return settle(
-        sensors, parameters.channel.messages(y), start, denoiser=denoiser, tolerance=2e-3,
+) -> tuple[np.ndarray, float | None]:
+    """Estimate the signal; message passing also returns the variance of its estimate."""
+    law, channel = law_of(parameters), parameters.channel
+    if not isinstance(law, SymmetricSignal):
+        return penalised(sensors, y, best_penalty(parameters)[0]), None
+    silent = np.zeros((parameters.samples, 1))
+    start = Start(law.prior_mean(parameters.dimension), np.array([[law.variance]]), silent)
+    found = settle(
+        sensors, channel.messages(y), start, denoiser=signal_denoiser(law), tolerance=2e-3,
         least_variance=1e-7,
     )  # fmt: skip
-
-
-def shrinking(law: NuclearNormSignal) -> Denoiser:
-    """Soft threshold at the best cut; the variance follows from the soft threshold's divergence."""
-
-    def denoiser(b: np.ndarray, A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        noise = float(np.clip(1 / max(A[0, 0], 1e-300), 1e-9, 1e9))
-        values, vectors = np.linalg.eigh(b * noise)
-        shrunk = soft(values, law.best(_rounded(noise)).cut)
-        # V = t D, the Onsager term for a denoiser that acts on eigenvalues   (sensing 10)
-        variance = noise * divergence_of(values, shrunk)
-        return (vectors * shrunk) @ vectors.T, np.array([[variance]])
-
-    return denoiser
-
-
-def _rounded(noise: float) -> float:
-    """Round the noise to 1 %, so that few soft thresholds have to be computed."""
-    return float(np.exp(np.round(np.log(noise), 2)))
+    return found.estimate, float(found.variance[0, 0])
 
 
 def score(
@@ -155,10 +129,10 @@ def score(
     signal: np.ndarray,
     sensors: TokenSensors | GoeSensors,
     y: np.ndarray,
-    found: MessagePassingResult,
+    estimate: np.ndarray,
 ) -> Metrics:
     """Compute the errors, the rank and the eigenvalues of an estimate."""
-    d, estimate = parameters.dimension, found.estimate
+    d = parameters.dimension
     error = float(np.sum((estimate - signal) ** 2)) / d
     values = np.linalg.eigvalsh(estimate)[::-1]
     return {
@@ -168,19 +142,16 @@ def score(
         "train_error": float(np.mean((y - sensors.forward(estimate)) ** 2))
         if parameters.output == "linear"
         else None,
-        "rank_fraction": _rank(parameters, found) / d
+        "rank_fraction": _rank(parameters, values) / d
         if parameters.estimator == "nuclear-norm"
         else None,
         "eigenvalues": group_means(values, GROUPS) if d >= 4 * GROUPS else None,
     }
 
 
-def _rank(parameters: MatrixSensingParameters, found: MessagePassingResult) -> int:
+def _rank(parameters: MatrixSensingParameters, values: np.ndarray) -> int:
     """Number of eigenvalues that the soft threshold keeps."""
-    # The estimate is a damped average over steps, with small eigenvalues that the threshold removes. The
-    # denoiser's last output has exact zeros, up to rounding. At exact recovery it keeps eigenvalues of
-    # the size of the vanishing noise; these count as 0.
-    values = np.abs(np.linalg.eigvalsh(found.denoised))
-    small = found.variance[0, 0] < 0.01 * law_of(parameters).variance
-    recovered = parameters.label_noise == 0 and small
-    return int(np.sum(values > (1e-2 if recovered else 1e-9) * values.max()))
+    # Removed eigenvalues are 0 up to rounding. At exact recovery the small penalty keeps eigenvalues of
+    # the size of the remaining error; these count as 0.
+    moduli, exact = np.abs(values), best_penalty(parameters)[1]
+    return int(np.sum(moduli > (1e-2 if exact else 1e-9) * moduli.max()))

@@ -37,8 +37,8 @@ class MatrixSensingParameters(Parameters):
     exponent: float = Field(1.0, gt=0.5, le=10)
     """Exponent of a power-law signal; the signal's second moment is the sum of i^(-2 exponent)."""
     estimator: Literal["bayes", "nuclear-norm"] = "bayes"
-    """Bayes message passing with known spectrum, or least squares with the best nuclear-norm penalty.
-    Without noise, `nuclear-norm` is the matrix of least nuclear norm that fits the measurements."""
+    """Bayes message passing with known spectrum, or least squares with the best nuclear-norm penalty of
+    the limit, which vanishes where recovery is exact."""
 
     output: Literal["linear", "sign"] = "linear"
     """Label: the noisy measurement itself, or its sign (estimator=bayes)."""

@@ -135,19 +135,6 @@ def _divergence(law: SpectralLaw, cut: float) -> float:
     return total
 
 
-def divergence_of(values: np.ndarray, shrunk: np.ndarray) -> float:
-    """Divergence of a function of the eigenvalues of a symmetric matrix, in units of d² / 2."""
-    gaps = values[:, None] - values
-    np.fill_diagonal(gaps, 1.0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        slopes = (shrunk[:, None] - shrunk) / gaps
-    # the derivative f'(l_i) is 1 for kept eigenvalues, else 0; equal eigenvalues use it as difference
-    kept = (shrunk != 0).astype(float)
-    slopes = np.where(np.isfinite(slopes), slopes, kept[:, None])
-    np.fill_diagonal(slopes, 2 * kept)
-    return float(slopes.sum()) / values.size**2
-
-
 @lru_cache(maxsize=64)
 def law_of(parameters: MatrixSensingParameters) -> SymmetricSignal | NuclearNormSignal:
     """Signal model of the chosen estimator: `SymmetricSignal` for Bayes, else `NuclearNormSignal`."""
