@@ -320,7 +320,9 @@ LAWS = Panel(
     "A few neurons leave the Gaussian bulk of the prior and share one strength. Neurons to the right of "
     "the vertical line count as outliers.",
     markers=outlier_edges,
-    where=lambda point: not point.refused and not point.setting.gain,
+    where=lambda point: (
+        not point.refused and not point.setting.gain and point.setting.target == "hermite"
+    ),
     against=lambda point: CENTRES,
     at=last,
     x_label="overlap with the target's direction |u|",

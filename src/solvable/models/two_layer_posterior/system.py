@@ -56,7 +56,7 @@ PRESETS = {
     ),
     "kernels": Preset(
         "Strength and norm of features in random kernels of one and two layers against the gain; "
-        "thirty seconds.",
+        "forty seconds.",
         {
             "dimension": (64,),
             "width_ratio": (16.0,),
@@ -64,7 +64,7 @@ PRESETS = {
             "gain": (1.0, 2.0, 4.0, 8.0, 24.0, 100.0, 400.0),
             "scaled_samples": (2.0,),
         },
-        replicates=16,
+        replicates=12,
     ),
     "spikes": Preset(
         "Strength of a spike's feature in random kernels against its number of neurons; ten seconds.",
