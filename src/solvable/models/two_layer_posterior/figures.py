@@ -159,7 +159,7 @@ CARRIED = Panel(
     "four neurons that carry the measured alignment at the least cost, in proportion to (χN/d)^(1/4) at "
     "large widths.",
     when=lambda curve: curve.setting.target == "parity",
-    along=Axis("width_ratio", "(χN/d)^(1/4)", value=quarter_root, scale="linear"),
+    along=Axis("width_ratio", "fourth root ⁴√(χN/d)", value=quarter_root, scale="linear"),
     at=last,
 )
 
