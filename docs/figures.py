@@ -58,6 +58,12 @@ DRAWN = {
     "curse-of-detail-kernels.svg": Drawing(
         "curse-of-detail", "Strength of powers of an amplified feature", "kernels"
     ),
+    "curse-of-detail-norms.svg": Drawing(
+        "curse-of-detail", "Norm of powers of an amplified feature", "kernels"
+    ),
+    "curse-of-detail-parity.svg": Drawing(
+        "curse-of-detail", "Neurons that carry a parity", "parity"
+    ),
     "curse-of-detail-width.svg": Drawing("curse-of-detail", "Specialised neurons", "width"),
     "emergence-captured.svg": Drawing(
         "emergence-in-sgd", "Captured share of each feature against time"

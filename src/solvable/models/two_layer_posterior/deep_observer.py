@@ -65,6 +65,11 @@ class DeepObserver:
         r = np.maximum(np.sum(V * V, axis=2) / d - u * u, 0.0)
         return u, r, self.linear.value(u, r) / sqrt(V.shape[1])
 
+    @property
+    def mean_alignment(self) -> float:
+        """Mean alignment over networks and observations."""
+        return float(np.mean(self.alignments))
+
     def metrics(self) -> Metrics:
         """Return averages over the second half of the run."""
         series = np.array(self.alignments)

@@ -146,7 +146,11 @@ class DataSet:
     @classmethod
     def drawn(cls, degree: int, samples: int, rng: np.random.Generator) -> DataSet:
         """Draw inputs, and return the count and mean target of each bin."""
-        x = rng.standard_normal(samples)
+        return cls.of(degree, rng.standard_normal(samples))
+
+    @classmethod
+    def of(cls, degree: int, x: np.ndarray) -> DataSet:
+        """Return the count and mean target of each bin for given inputs."""
         place = bin_index(x)
         counts = np.bincount(place, minlength=BINS).astype(float)
         values = np.bincount(place, hermite_polynomials(x, degree)[degree], minlength=BINS)

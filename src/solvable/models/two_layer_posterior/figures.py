@@ -16,10 +16,13 @@ from solvable.frame.statistics import jackknife_errors
 from solvable.frame.traces import Trace
 from solvable.models.two_layer_posterior.constants import specialisation
 from solvable.models.two_layer_posterior.feature_kernels import feature_names
+from solvable.models.two_layer_posterior.feature_norms import has_norms
 from solvable.models.two_layer_posterior.large_deviation import large_deviation
 from solvable.models.two_layer_posterior.learning_curves import samples_at_level
 from solvable.models.two_layer_posterior.neuron_counts import LAW_EDGES, outlier_edge
 from solvable.models.two_layer_posterior.parameters import CurseParameters
+from solvable.models.two_layer_posterior.parity import quarter_root
+from solvable.models.two_layer_posterior.parity_claims import expected_strength
 from solvable.plots.figure import Figure, Marker, Series
 
 LEARNING = Panel(
@@ -46,6 +49,7 @@ def energies(curves: Sequence[Curve]) -> list[Figure]:
     """Draw the energy of full alignment against the dimension, for the first curve of each group."""
     figures = []
     curves = [c for c in curves if not c.setting.second_width and not c.setting.gain]
+    curves = [c for c in curves if c.setting.target == "hermite"]
     for group in grouped(curves, ("dimension", "width_ratio", "kappa", "start", "steps", "step")):
         setting = group.curves[0].setting
         dimensions = np.unique(np.geomspace(4, 400, 7).round().astype(int))
@@ -117,7 +121,11 @@ SPECIALISED = Panel(
     ],
     "Number of neurons whose overlap with the target's direction exceeds three standard deviations of "
     "the prior. At a given alignment it grows like sqrt(N / d).",
-    when=lambda curve: not curve.setting.second_width and not curve.setting.gain,
+    when=lambda curve: (
+        curve.setting.target == "hermite"
+        and not curve.setting.second_width
+        and not curve.setting.gain
+    ),
     along=Axis(
         "width_ratio",
         "width ratio √(N/d)",
@@ -128,6 +136,31 @@ SPECIALISED = Panel(
     note=lambda curves: (
         f"{_words(curves[0].setting, width=False)}, d = {curves[0].setting.dimension}."
     ),
+)
+
+CARRIED = Panel(
+    "carriers",
+    "Neurons that carry a parity",
+    "strength or number",
+    [
+        Trace("carrier_strength", "strength", theory=None),
+        Trace(
+            "",
+            "strength of least cost",
+            theory=None,
+            dashed=True,
+            colour=7,
+            value=lambda point: (expected_strength(point), np.nan),
+        ),
+        Trace("carriers", "number", theory=None),
+    ],
+    "Strength: norm of a neuron's weights on the two bits, averaged with its square as the weight. "
+    "Number: of equal neurons with the same sums of squares and of fourth powers. Dashed: strength of "
+    "four neurons that carry the measured alignment at the least cost, in proportion to (χN/d)^(1/4) at "
+    "large widths.",
+    when=lambda curve: curve.setting.target == "parity",
+    along=Axis("width_ratio", "fourth root ⁴√(χN/d)", value=quarter_root, scale="linear"),
+    at=last,
 )
 
 LAYERS = Panel(
@@ -182,11 +215,29 @@ GAINS = Panel(
         Trace("power_laws", "power of the gain", measured=False, dashed=True),
     ],
     "Points: kernels of random networks. Solid lines: the integral over the kernel of wide layers. "
-    "Dashed lines: the strength without a gain times D and D³. The strength follows these powers while "
-    "D is far below d, and saturates beyond.",
+    "Dashed lines: the strength without a gain times D to the feature's degree. The strength follows "
+    "these powers while D is far below d, and saturates beyond.",
     along=Axis("gain", "gain D of the direction"),
     overlay=("second_width_ratio",),
     when=lambda curve: curve.setting.gain > 0 and not curve.setting.spike,
+    y_scale="log",
+)
+
+NORMS = Panel(
+    "norms-against-gain",
+    "Norm of powers of an amplified feature",
+    "norm on samples",
+    [
+        Trace("norms", names=feature_names),
+        Trace("norm_limits", "infinitely many samples", measured=False, dashed=True),
+    ],
+    "Points: kernel matrices of random networks, inverted on samples. Solid lines: prediction at this "
+    "number of samples and width. Dashed lines: the norm on infinitely many samples in a wide layer. It "
+    "falls like the gain to minus the degree while D is far below d. Samples resolve norms up to a bound "
+    "that grows with their number.",
+    along=Axis("gain", "gain D of the direction"),
+    overlay=("second_width_ratio",),
+    when=lambda curve: curve.setting.gain > 0 and has_norms(curve.setting),
     y_scale="log",
 )
 
@@ -269,7 +320,9 @@ LAWS = Panel(
     "A few neurons leave the Gaussian bulk of the prior and share one strength. Neurons to the right of "
     "the vertical line count as outliers.",
     markers=outlier_edges,
-    where=lambda point: not point.refused and not point.setting.gain,
+    where=lambda point: (
+        not point.refused and not point.setting.gain and point.setting.target == "hermite"
+    ),
     against=lambda point: CENTRES,
     at=last,
     x_label="overlap with the target's direction |u|",
@@ -293,9 +346,11 @@ PANELS = (
     LEARNING,
     energies,
     SPECIALISED,
+    CARRIED,
     LAYERS,
     GROWTH,
     GAINS,
+    NORMS,
     SPIKES,
     LAWS,
     Panel(

@@ -12,11 +12,21 @@ LEVEL = 0.1
 """Alignment that a learning curve must cross for its shift or its number of samples to be estimated."""
 
 
+def alignment_of(point: Point) -> float:
+    """Mean alignment, less the predicted effect of the samples of each replicate where there is one."""
+    return float(point.mean("alignment" if point.setting.second_width else "adjusted_alignment"))
+
+
+def predicted_alignment(point: Point) -> float:
+    """Predicted alignment of the posterior."""
+    return float(point.predicted("alignment"))
+
+
 def samples_at_level(points: Sequence[Point], name: str) -> float | None:
     """Estimate log P at which a measured or predicted curve reaches an alignment of 0.1."""
     curve = sorted(points, key=lambda point: float(point.setting.samples))
-    read = (Point.mean, Point.predicted)[name == "predicted"]
-    values = np.array([float(read(point, "alignment")) for point in curve])
+    read = alignment_of if name == "mean" else predicted_alignment
+    values = np.array([read(point) for point in curve])
     if not values.min() < LEVEL < values.max():
         return None
     place = int(np.argmax(values > LEVEL))

@@ -10,17 +10,24 @@ from solvable.frame.points import Metrics
 from solvable.models.two_layer_posterior.constants import specialisation
 from solvable.models.two_layer_posterior.deep_langevin import DeepPosterior
 from solvable.models.two_layer_posterior.deep_observer import DeepObserver, plant_second_layer
-from solvable.models.two_layer_posterior.feature_kernels import measure_strengths
+from solvable.models.two_layer_posterior.feature_kernels import draw_weights, measure_strengths
+from solvable.models.two_layer_posterior.feature_norms import measure_norms
 from solvable.models.two_layer_posterior.langevin import Posterior, Sampled, run_langevin
 from solvable.models.two_layer_posterior.large_deviation import readout_scale
 from solvable.models.two_layer_posterior.observer import OBSERVED, Observer
 from solvable.models.two_layer_posterior.overlap import neuron_overlap
 from solvable.models.two_layer_posterior.parameters import CurseParameters
+from solvable.models.two_layer_posterior.parity import ParityObserver, ParityTarget, plant_carriers
+from solvable.models.two_layer_posterior.sample_effect import effect_of_samples
 from solvable.models.two_layer_posterior.target import HermiteTarget
 
 
-def draw_target(parameters: CurseParameters, rng: np.random.Generator) -> HermiteTarget:
-    """Draw a target with a random direction."""
+def draw_target(
+    parameters: CurseParameters, rng: np.random.Generator
+) -> HermiteTarget | ParityTarget:
+    """Draw a target with a random direction, or return the parity of the first two inputs."""
+    if parameters.target == "parity":
+        return ParityTarget(parameters.dimension)
     return HermiteTarget(parameters.dimension, parameters.degree, int(rng.integers(2**31)))
 
 
@@ -32,14 +39,23 @@ def draw_teacher(parameters: CurseParameters, rng: np.random.Generator) -> dict[
 def measure(parameters: CurseParameters, rng: np.random.Generator) -> Metrics:
     """Measure one replicate: train a network from each start, or draw a random kernel."""
     target = draw_target(parameters, rng)
-    if parameters.gain:
-        return measure_strengths(parameters, target, rng)
+    if parameters.gain and isinstance(target, HermiteTarget):
+        W = draw_weights(parameters, target, rng)
+        return {
+            "strengths": measure_strengths(parameters, target, W, rng),
+            "norms": measure_norms(parameters, target, W, rng),
+        }
     X, y = target.sample(parameters.samples, rng, np.float32)
     chi = readout_scale(parameters.readout, parameters.last_width)
     scale = 1 / sqrt(parameters.last_width * chi)
-    posterior, seen, states = (_deep if parameters.second_width else _shallow)(
-        parameters, target, X, y.astype(np.float32), scale, rng
-    )
+    y = y.astype(np.float32)
+    posterior: Sampled
+    seen: Observer | DeepObserver | ParityObserver
+    if isinstance(target, ParityTarget):
+        posterior, seen, states = _parity(parameters, target, X, y, scale, rng)
+    else:
+        start = _deep if parameters.second_width else _shallow
+        posterior, seen, states = start(parameters, target, X, y, scale, rng)
     run = run_langevin(
         posterior,
         states,
@@ -49,7 +65,11 @@ def measure(parameters: CurseParameters, rng: np.random.Generator) -> Metrics:
         every=OBSERVED,
         observe=seen,
     )
-    return seen.metrics() | {
+    metrics = seen.metrics()
+    effect = effect_of_samples(parameters, X @ target.direction)
+    return metrics | {
+        # control variate: the effect has mean 0, and most of the scatter of the alignment
+        "adjusted_alignment": None if effect is None else seen.mean_alignment - effect,
         "training_error": float(run.errors.mean()),
         "virial": run.virial,
         "step_size": run.step,
@@ -73,6 +93,24 @@ def _shallow(
     states = rng.standard_normal(shape, dtype=np.float32)
     if parameters.start != "prior":
         states[-1] = planted(parameters, target, states[-1], scale)
+    return posterior, seen, states
+
+
+def _parity(
+    parameters: CurseParameters,
+    target: ParityTarget,
+    X: np.ndarray,
+    y: np.ndarray,
+    scale: float,
+    rng: np.random.Generator,
+) -> tuple[Sampled, ParityObserver, np.ndarray]:
+    """Return the posterior, observer and starts of networks that learn a parity."""
+    posterior = Posterior(X, y, parameters.kappa, scale, parameters.activation)
+    seen = ParityObserver(parameters, target, posterior, rng)
+    shape = (parameters.networks, parameters.width, parameters.dimension + 1)
+    states = rng.standard_normal(shape, dtype=np.float32)
+    if parameters.start != "prior":
+        states[-1] = plant_carriers(parameters, states[-1])
     return posterior, seen, states
 
 

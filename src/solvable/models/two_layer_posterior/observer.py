@@ -97,6 +97,11 @@ class Observer:
             rest = self.posterior.outputs(theta, self.test) - alignment * self.labels[:, None]
             self.test_errors.append(float(np.mean(rest**2) + np.mean((1 - alignment) ** 2)))
 
+    @property
+    def mean_alignment(self) -> float:
+        """Mean alignment over networks and observations."""
+        return float(np.mean(self.alignments))
+
     def metrics(self) -> Metrics:
         """Return averages over the second half of the run."""
         series = np.array(self.alignments)

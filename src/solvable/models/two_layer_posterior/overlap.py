@@ -191,14 +191,20 @@ class NeuronOverlap:
         """Compute c(u, r) with broadcasting."""
         u, r = np.broadcast_arrays(np.asarray(u, dtype=np.float64), np.asarray(r, dtype=np.float64))
         if self.target == "parity":
-            # x_1 + x_2 is +-2 if x_1 x_2 = 1, and 0 if x_1 x_2 = -1
-            size = np.sqrt(r)
-            raised = _rectified(sqrt(2) * u, size) + _rectified(-sqrt(2) * u, size)
-            return np.asarray((raised - 2 * _rectified(0 * u, size)) / 4)
+            return parity_overlap(u / sqrt(2), u / sqrt(2), r)
         s, cosine = _polar(u, r)
         return np.asarray(
             profile(self.activation).coefficient(self.degree, s) * cosine**self.degree
         )
+
+
+def parity_overlap(first: np.ndarray, second: np.ndarray, r: np.ndarray) -> np.ndarray:
+    """Compute E relu(w.x) x_1 x_2 for two bits, from their weights and |w|² on Gaussian inputs."""
+    size = np.sqrt(r)
+    total = np.zeros(np.broadcast_shapes(first.shape, second.shape, size.shape))
+    for sign, mean in ((1, first + second), (-1, first - second)):
+        total = total + sign * (_rectified(mean, size) + _rectified(-mean, size))
+    return np.asarray(total / 4)
 
 
 def neuron_overlap(activation: str, degree: int, target: Target = "hermite") -> NeuronOverlap:

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from solvable.frame.parameters import Limit, Parameters, Size
 from solvable.models.two_layer_posterior.large_deviation import Readout, readout_scale
-from solvable.models.two_layer_posterior.overlap import neuron_overlap
+from solvable.models.two_layer_posterior.overlap import Target, neuron_overlap
 
 
 class CurseParameters(Parameters):
@@ -23,8 +23,8 @@ class CurseParameters(Parameters):
     """Units of a second hidden layer per input coordinate, N2/d; 0 for one hidden layer."""
     gain: float = Field(0.0, ge=0, le=1_000)
     """Factor D of at least 1 that amplifies the variance of the first layer's weights along the target's
-    direction. Kernels of random erf networks are then measured, and nothing is trained. 0 for trained
-    networks."""
+    direction. Kernels of random erf or relu networks are then measured, and nothing is trained. 0 for
+    trained networks."""
     spike: int = Field(0, ge=0, le=10_000)
     """Number M of neurons of the first layer that point along the direction, if there is a gain."""
     scaled_samples: float = Field(20.0, gt=0, le=300)
@@ -34,8 +34,11 @@ class CurseParameters(Parameters):
     kappa: float = Field(0.5, ge=0.02, le=20)
     """Ridge, which is also the temperature of the dynamics and the variance of the label noise that
     the posterior assumes."""
+    target: Target = "hermite"
+    """Target: He_m(w*.x) / sqrt(m!) of Gaussian inputs, or the parity x_1 x_2 of two inputs of +1 or -1,
+    which needs relu and degree 2."""
     degree: int = Field(3, ge=1, le=7)
-    """Degree m of the target He_m(w*.x) / sqrt(m!)."""
+    """Degree m of the target."""
     activation: Literal["erf", "tanh", "relu"] = "erf"
     """Activation of the hidden units. With erf and tanh the target's degree must be odd; with relu
     it must be 1 or even."""
@@ -63,20 +66,26 @@ class CurseParameters(Parameters):
 
     @model_validator(mode="after")
     def _check(self) -> CurseParameters:
-        neuron_overlap(self.activation, self.degree)
-        if self.second_width_ratio and (self.second_width < 2 or self.activation == "relu"):
+        neuron_overlap(self.activation, self.degree, self.target)
+        if self.target == "parity" and (self.gain or self.second_width_ratio):
+            raise ValueError(
+                f"target='parity' with gain={self.gain:g} and second_width_ratio="
+                f"{self.second_width_ratio:g}; allowed: one trained hidden layer. Set both to 0."
+            )
+        trained_relu = self.activation == "relu" and not self.gain
+        if self.second_width_ratio and (self.second_width < 2 or trained_relu):
             raise ValueError(
                 f"second_width_ratio={self.second_width_ratio:g} gives {self.second_width} units of a "
                 f"second layer with the activation {self.activation!r}; allowed: at least 2 units, and "
-                "erf or tanh. Set second_width_ratio=0 for one hidden layer."
+                "erf or tanh unless there is a gain. Set second_width_ratio=0 for one hidden layer."
             )
         if (self.gain or self.spike) and (
-            self.gain < 1 or self.activation != "erf" or self.spike > self.width
+            self.gain < 1 or self.activation == "tanh" or self.spike > self.width
         ):
             raise ValueError(
                 f"gain={self.gain:g} and spike={self.spike} with {self.width} neurons of the activation "
                 f"{self.activation!r}; allowed: gain=0 and spike=0 for trained networks, or a gain of at "
-                "least 1, at most as many neurons in the spike as in the layer, and erf."
+                "least 1, at most as many neurons in the spike as in the layer, and erf or relu."
             )
         return self
 

@@ -3,6 +3,7 @@ r"""Predicted learning curve of a two-layer network with a posterior, at finite 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from math import sqrt
 
 import numpy as np
@@ -62,14 +63,9 @@ def posterior(
     # agree with Langevin ensembles within 10 %. With He5 they are a fifth too low; near width d, where
     # less than one neuron specialises on average, up to a half too low.
     scale = readout_variance / readout_scale(readout, width)
-    reach = 3 + 6 / sqrt(dimension)
-    while True:
-        layer = Layer(dimension, width, samples, kappa, degree, activation, scale / width, reach)
-        background, law = background_of(layer)
-        u = layer.neurons[0]
-        if law[np.abs(u) > 0.97 * np.abs(u).max()].sum() < 1e-7 or reach > 40:
-            break
-        reach *= 1.5
+    layer, background, law = _prepared(
+        dimension, width, samples, kappa, degree, activation, scale / width
+    )
     sums, controls = [], []
     typical = DataSet.typical(degree, samples)
     shape = layer.functions.T @ (law * layer.target_overlap)
@@ -111,6 +107,46 @@ def posterior(
         onset=_onset(activation, degree, dimension, width, kappa, scale),
         caveat=_caveat(layer, background, float(table[:, 6].mean())),
     )
+
+
+def alignment_given(
+    inputs: np.ndarray,
+    *,
+    dimension: int,
+    width: int,
+    kappa: float,
+    degree: int = 3,
+    activation: str = "erf",
+    readout: str = "standard",
+) -> float:
+    """Predict the alignment on given samples, from their inputs along the target's direction."""
+    # one term of the mean over data sets in (two-layer-posterior 13)
+    scale = 1 / readout_scale(readout, width) / width
+    layer, background, _ = _prepared(
+        dimension, width, inputs.size, kappa, degree, activation, scale
+    )
+    return float(_ensemble(layer, DataSet.of(degree, inputs), background)[0])
+
+
+@lru_cache(maxsize=8)
+def _prepared(
+    dimension: int,
+    width: int,
+    samples: int,
+    kappa: float,
+    degree: int,
+    activation: str,
+    scale: float,
+) -> tuple[Layer, Background, np.ndarray]:
+    """Solve for the background on a grid of neurons that covers their distribution."""
+    reach = 3 + 6 / sqrt(dimension)
+    while True:
+        layer = Layer(dimension, width, samples, kappa, degree, activation, scale, reach)
+        background, law = background_of(layer)
+        u = layer.neurons[0]
+        if law[np.abs(u) > 0.97 * np.abs(u).max()].sum() < 1e-7 or reach > 40:
+            return layer, background, law
+        reach *= 1.5
 
 
 def _ensemble(layer: Layer, data: DataSet, background: Background) -> np.ndarray:

@@ -12,7 +12,8 @@ import numpy as np
 from solvable.errors import NotConverged
 from solvable.frame.points import NO_PREDICTION, Metrics, listed
 from solvable.models.two_layer_posterior.atoms import wide_limit_alignment
-from solvable.models.two_layer_posterior.feature_kernels import predict_strengths, strengths_of
+from solvable.models.two_layer_posterior.feature_kernels import power_laws, strengths_of
+from solvable.models.two_layer_posterior.feature_norms import norm_limits, predict_norms
 from solvable.models.two_layer_posterior.large_deviation import (
     Readout,
     large_deviation,
@@ -23,19 +24,31 @@ from solvable.models.two_layer_posterior.one_mode import TargetMode
 from solvable.models.two_layer_posterior.overlap import profile
 from solvable.models.two_layer_posterior.parameters import CurseParameters
 from solvable.models.two_layer_posterior.posterior import posterior
+from solvable.models.two_layer_posterior.sample_effect import network_of, posterior_of
 
 
 def predict(parameters: CurseParameters) -> Metrics:
     """Predict the metrics of the posterior and the energies of full alignment, or a random kernel."""
     if parameters.gain:
-        return predict_strengths(parameters)
+        return {
+            "strengths": listed(strengths_of(parameters)),
+            "power_laws": power_laws(parameters),
+            "norms": predict_norms(parameters),
+            "norm_limits": norm_limits(parameters),
+        }
     if parameters.second_width:
         missing = dict.fromkeys(("energy", "energy_held", *ONE_MODE))
         return _unknown(
             "the posterior of networks with two hidden layers is not solved, apart from the number of "
             "outliers behind a lazy second layer; `solvable scale` predicts exponents and energies"
         ) | {"virial": 1.0, **missing, "outliers": _behind_lazy_layer(parameters)}
-    learnt, energies = _learnt(parameters), dict(_energies(**_network(parameters)))
+    if parameters.target == "parity":
+        missing = dict.fromkeys(("energy", "energy_held", *ONE_MODE))
+        return _unknown(
+            "the posterior of networks that learn a parity is not solved; the strength of their neurons "
+            "is predicted from their measured alignment"
+        ) | {"virial": 1.0, **missing}
+    learnt, energies = _learnt(parameters), dict(_energies(**network_of(parameters)))
     reasons = [str(part.pop(NO_PREDICTION)) for part in (learnt, energies) if NO_PREDICTION in part]
     metrics = learnt | energies | {"virial": 1.0} | _one_mode(parameters)
     return metrics | ({NO_PREDICTION: "; ".join(reasons)} if reasons else {})
@@ -56,9 +69,7 @@ def _learnt(parameters: CurseParameters) -> Metrics:
             "fluctuate separately, which the theory neglects. Set activation=erf or tanh."
         )
     try:
-        learnt = posterior(
-            **_network(parameters), samples=parameters.samples, kappa=parameters.kappa
-        )
+        learnt = posterior_of(parameters)
     except NotConverged as error:
         return _unknown(str(error))
     numbers = [learnt.alignment, learnt.outliers, learnt.outlier_rest, learnt.bulk_rest]
@@ -70,7 +81,7 @@ def _learnt(parameters: CurseParameters) -> Metrics:
         return _unknown(learnt.caveat)
     try:
         wide = wide_limit_alignment(
-            **_network(parameters), samples=parameters.samples, kappa=learnt.ridge
+            **network_of(parameters), samples=parameters.samples, kappa=learnt.ridge
         )
     except NotConverged:
         wide = None
@@ -102,18 +113,12 @@ def _behind_lazy_layer(parameters: CurseParameters) -> float | None:
     """Predict the outliers of a first layer whose second layer is lazy."""
     variance = linear_gain_of(parameters.activation)
     variance /= readout_scale(parameters.readout, parameters.second_width)
-    network = _network(parameters) | {"readout": "standard", "readout_variance": variance}
+    network = network_of(parameters) | {"readout": "standard", "readout_variance": variance}
     try:
         learnt = posterior(**network, samples=parameters.samples, kappa=parameters.kappa)
     except NotConverged:
         return None
     return None if learnt.caveat or not np.isfinite(learnt.outliers) else learnt.outliers
-
-
-def _network(parameters: CurseParameters) -> dict[str, Any]:
-    """Arguments that describe the network and its target."""
-    names = ("dimension", "width", "degree", "activation", "readout")
-    return {name: getattr(parameters, name) for name in names}
 
 
 def _unknown(reason: str) -> Metrics:
@@ -129,7 +134,7 @@ ONE_MODE = {
 
 def _one_mode(parameters: CurseParameters) -> Metrics:
     """Alignment in the theories of the target's mode alone, or None without convergence."""
-    mode = TargetMode(**_network(parameters), samples=parameters.samples, kappa=parameters.kappa)
+    mode = TargetMode(**network_of(parameters), samples=parameters.samples, kappa=parameters.kappa)
     return {name: _finite(theory, mode) for name, theory in ONE_MODE.items()}
 
 
@@ -161,7 +166,17 @@ def _energies(
 def chance(parameters: CurseParameters, prediction: Metrics) -> Metrics:
     """Return the metrics of networks drawn from the prior."""
     if parameters.gain:
-        return {"strengths": list(map(float, strengths_of(parameters, lazy=True)))}
+        plain = parameters.model_copy(update={"gain": 1.0})
+        return {
+            "strengths": listed(strengths_of(parameters, lazy=True)),
+            "norms": predict_norms(plain),
+        }
+    if parameters.target == "parity":
+        none = ("alignment", "alignment_prior", "alignment_planted", "carried_alignment")
+        # a neuron of the prior has a mean square of 2/d along the two bits
+        strength = sqrt(2 / parameters.dimension)
+        carriers: Metrics = {"carriers": float(parameters.width), "carrier_strength": strength}
+        return {**dict.fromkeys(none, 0.0), **carriers}
     d, edge = parameters.dimension, 3.0
     tail = erfc(edge / sqrt(2))
     chi = readout_scale(parameters.readout, parameters.width)
@@ -174,6 +189,7 @@ def chance(parameters: CurseParameters, prediction: Metrics) -> Metrics:
     weights = parameters.width * (d + 1)
     return {
         "alignment": 0.0,
+        "adjusted_alignment": 0.0,
         "alignment_prior": 0.0,
         "alignment_planted": 0.0,
         "outliers": parameters.width * tail,

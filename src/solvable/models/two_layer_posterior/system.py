@@ -29,8 +29,8 @@ PRESETS = {
         replicates=12,
     ),
     "onset": Preset(
-        "Learning curves in 5, 8 and 12 dimensions, which coincide and sharpen; five minutes.",
-        {"dimension": (5, 8, 12), "scaled_samples": (5.0, 9.0, 14.0, 22.0), "steps": (1_500,)},
+        "Learning curves in 5, 8, 12 and 18 dimensions, which coincide and sharpen; two minutes.",
+        {"dimension": (5, 8, 12, 18), "scaled_samples": (7.0, 11.0, 16.0), "steps": (1_000,)},
         replicates=12,
     ),
     "width": Preset(
@@ -55,15 +55,16 @@ PRESETS = {
         replicates=12,
     ),
     "kernels": Preset(
-        "Strength of features in random kernels of one and two layers against the gain; fifteen seconds.",
+        "Strength and norm of features in random kernels of one and two layers against the gain; "
+        "forty seconds.",
         {
             "dimension": (64,),
             "width_ratio": (16.0,),
             "second_width_ratio": (0.0, 16.0),
             "gain": (1.0, 2.0, 4.0, 8.0, 24.0, 100.0, 400.0),
-            "scaled_samples": (1.0,),
+            "scaled_samples": (2.0,),
         },
-        replicates=16,
+        replicates=12,
     ),
     "spikes": Preset(
         "Strength of a spike's feature in random kernels against its number of neurons; ten seconds.",
@@ -76,6 +77,21 @@ PRESETS = {
             "scaled_samples": (1.0,),
         },
         replicates=12,
+    ),
+    "parity": Preset(
+        "Parity of two bits with 20 to 160 relu units and a mean-field readout; half a minute.",
+        {
+            "dimension": (10,),
+            "target": ("parity",),
+            "degree": (2,),
+            "activation": ("relu",),
+            "readout": ("mean-field",),
+            "kappa": (0.2,),
+            "width_ratio": (2.0, 4.0, 8.0, 16.0),
+            "scaled_samples": (11.0,),
+            "steps": (1_200,),
+        },
+        replicates=8,
     ),
     "hand-over": Preset(
         "Two hidden layers in 8 dimensions: the first grows from 2 to 16 units per input; two minutes.",
@@ -93,7 +109,7 @@ PRESETS = {
 system = System(
     name="curse-of-detail",
     title="Number of samples at which neurons specialise: large deviations and Langevin networks",
-    version="2",
+    version="3",
     parameters=CurseParameters,
     measure="measure:measure",
     predict="predict:predict",
@@ -112,7 +128,8 @@ system = System(
             "gain": "gain {:g}",
             "spike": "{} neurons in the spike",
             "kappa": "kappa {:g}",
-            "degree": "He{}",
+            "target": "{}",
+            "degree": "degree {}",
             "activation": "{}",
             "readout": "{}",
             "start": "{}",
