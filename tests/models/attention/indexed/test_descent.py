@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from pydantic import ValidationError
 
+from solvable.errors import InvalidParameter
 from solvable.models.attention.indexed.descent import descended
 from solvable.models.attention.indexed.measure import draw_weights, measure
 from solvable.models.attention.indexed.parameters import STARTS, IndexedParameters
@@ -40,5 +40,5 @@ def test_posterior_draws_of_gradient_descent():
 
 @pytest.mark.parametrize("values", [{"noise": 0.1}, {"activation": "hardmax"}])
 def test_gradient_descent_needs_noiseless_softmax(values):
-    with pytest.raises(ValidationError, match="activation=softmax with noise=0"):
+    with pytest.raises(InvalidParameter, match="activation=softmax with noise=0"):
         IndexedParameters(estimator="gradient-descent", **values)
