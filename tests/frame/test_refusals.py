@@ -67,6 +67,11 @@ def installed(monkeypatch):
     monkeypatch.setattr(registry, "entry_points", lambda group: [entry])
 
 
+def test_quiet_leaves_missing_predictions_unmentioned(tmp_path, installed, capsys):
+    assert main(["run", "powers", "--workers", "1", "--quiet", "--output", str(tmp_path)]) == 0
+    assert capsys.readouterr() == ("", "")
+
+
 def test_a_study_is_measured_judged_where_it_is_predicted_and_says_where_not(
     tmp_path, installed, capsys
 ):
