@@ -389,7 +389,7 @@ def refusals(points: Sequence[Point]) -> str:
 
 
 def _lacks_part(claim: Any, points: Sequence[Point]) -> bool:
-    """Return True if a quantity that the claim names is missing where a reason is given."""
+    """Return True if a point that states a reason lacks a prediction that the claim names."""
     named = [getattr(claim, name, None) for name in ("metric", "expected")]
     quantities = [name for name in named if isinstance(name, str)]
     partly = [point.prediction for point in points if point.refusal]
