@@ -78,7 +78,7 @@ def test_a_study_is_measured_judged_where_it_is_predicted_and_says_where_not(
     assert main(["run", "powers", "--workers", "1", "--output", str(tmp_path)]) == 0
     said = capsys.readouterr()
     assert f"no prediction at 2 of 6 points: {REASON}. Take one of these" in said.err
-    assert "no prediction at 2 of 6 points: no width" in said.err
+    assert "a prediction lacks a part at 2 of 6 points: no width" in said.err
     assert "2 of 2 claims hold" in said.out
     assert main(["verify", str(tmp_path), "--power"]) == 0
     assert REASON in capsys.readouterr().err
