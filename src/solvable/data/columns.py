@@ -167,7 +167,7 @@ MANY_TEXTS = (
 
 
 def text_reason(column: np.ndarray, others: frozenset[str] = frozenset()) -> str:
-    """Return why a column has not few texts, or ""; `others` are the column's texts in other rows."""
+    """Return why texts cannot be 0/1 columns, "" if they can; `others` are texts of other rows."""
     present = [value for value in column if value is not None]
     distinct = len(others.union(present))
     if distinct == 0:
@@ -209,7 +209,7 @@ def unusable_numbers(
 
 
 def marked_gaps(table: Table, n_missing: np.ndarray, used: Sequence[int]) -> tuple[str, ...]:
-    """Choose the columns of numbers whose missing values are marked, each set of rows once."""
+    """Choose the number columns that get an indicator of missing values; equal indicators once."""
     # A column that is 1 in few rows has large values once it is standardised, and disturbs kernels.
     least = max(10, GAP_SHARE * table.n_rows)
     marked: dict[bytes, int] = {}
