@@ -186,7 +186,9 @@ def make_link(name: str, *, standardised: bool = True) -> Link:
     array([ 0.   ,  0.   ,  0.   ,  0.   , -0.682])
     """
     if not isinstance(name, str):
-        raise InvalidParameter(f"a link is {quoted(name)}; allowed: a name or a formula, as text.")
+        raise InvalidParameter(
+            f"the link is {quoted(name)}; allowed: a name or a formula, as text."
+        )
     return _made(name, standardised)
 
 

@@ -12,6 +12,7 @@ from importlib.metadata import entry_points
 import pytest
 
 import solvable as package
+from solvable.cli.help_text import flowing
 from solvable.cli.settings import parse_settings
 from solvable.study.parameters import format_settings
 
@@ -42,6 +43,13 @@ def test_help_and_list_load_no_numpy(site, words):
         check=False,
     )
     assert (answer.returncode, answer.stderr) == (0, "[]\n")
+
+
+def test_paragraphs_of_help_break_at_the_width_of_the_terminal():
+    assert flowing("One\ntwo:\n  an\n  example\nthree\n\nfour") == (
+        "One two:\n  an\n  example\nthree\n\nfour"
+    )
+    assert flowing("name\n    one\n    two\nother", indent=4) == "name\n    one two\nother"
 
 
 def test_help_teaches_by_example(call):

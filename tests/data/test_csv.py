@@ -176,7 +176,7 @@ def test_bad_files(tmp_path: Path, content: str | bytes, message: str) -> None:
 
 def test_ragged_rows_in_a_file_of_numbers_name_their_line(tmp_path: Path) -> None:
     lines = ["a,b"] + ["1,2"] * 200 + ["3"] + ["1,2"] * 5
-    with pytest.raises(InvalidData, match=r"1 rows of another length .* line 202 has 1 cells"):
+    with pytest.raises(InvalidData, match=r"1 row of another length .* line 202 has 1 cells"):
         read(tmp_path, "\n".join(lines))
 
 
@@ -377,7 +377,7 @@ def test_comment_lines(tmp_path: Path, content: str, names: tuple[str, ...], com
     assert (table.order, table.n_rows) == (names, 2)
     told = [note for note in notes if "comment" in note]
     lines = "line" if comments == 1 else "lines"
-    expected = f"skipped {comments} comment {lines}, which begin with #"
+    expected = f"skipped {comments} comment {lines} (beginning with #)"
     assert told == [expected] * (comments > 0)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from solvable.cli import main
 from solvable.errors import InvalidParameter
@@ -48,8 +48,23 @@ def test_a_size_is_its_ratio_of_other_numbers():
     ],
 )  # fmt: skip
 def test_a_size_below_the_least_is_refused(values, words):
-    with pytest.raises(ValidationError, match=words):
+    with pytest.raises(InvalidParameter, match=words):
         Setting(**values)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"dimension": "many"}, "dimension is 'many'; allowed: whole numbers."),
+        ({"rank_ratio": float("nan")}, "rank_ratio is nan; allowed: numbers."),
+        ({"dimensoin": 3}, "a parameter of Setting is 'dimensoin'; allowed: dimension, sample_ratio, "
+         "rank_ratio. Did you mean 'dimension'?"),
+    ],
+)  # fmt: skip
+def test_construction_in_python_refuses_with_the_words_of_the_command_line(values, message):
+    with pytest.raises(InvalidParameter) as caught:
+        Setting(**values)
+    assert str(caught.value) == message
 
 
 def test_less_than_one_is_refused_in_the_singular():
@@ -58,7 +73,7 @@ def test_less_than_one_is_refused_in_the_singular():
         n_pairs = Size("ratio", lambda p: 100, least=1)
 
     with pytest.raises(
-        ValidationError, match=r"0\.001, less than one pair; allowed: at least 0\.01"
+        InvalidParameter, match=r"0\.001, less than one pair; allowed: at least 0\.01"
     ):
         Pairs(ratio=0.001)
 

@@ -133,7 +133,7 @@ def test_records_that_no_longer_fit_the_parameters_are_errors_of_every_claim():
     old = [Point({"samples": "many"}, [measure(None, np.random.default_rng(0))], predict(None))]
     assert [verdict.status for verdict in found.verdicts(old)] == ["error"] * 2
     assert found.power(old) == []
-    assert [fault.error.split(":")[0] for fault in found.drawn(old).faults] == ["ValidationError"]
+    assert [fault.error.split(":")[0] for fault in found.drawn(old).faults] == ["InvalidParameter"]
 
 
 ERROR = Panel("error", "Error", "error", [Trace("error")], markers={"threshold": "n"})

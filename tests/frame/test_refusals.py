@@ -67,13 +67,18 @@ def installed(monkeypatch):
     monkeypatch.setattr(registry, "entry_points", lambda group: [entry])
 
 
+def test_quiet_leaves_missing_predictions_unmentioned(tmp_path, installed, capsys):
+    assert main(["run", "powers", "--workers", "1", "--quiet", "--output", str(tmp_path)]) == 0
+    assert capsys.readouterr() == ("", "")
+
+
 def test_a_study_is_measured_judged_where_it_is_predicted_and_says_where_not(
     tmp_path, installed, capsys
 ):
     assert main(["run", "powers", "--workers", "1", "--output", str(tmp_path)]) == 0
     said = capsys.readouterr()
     assert f"no prediction at 2 of 6 points: {REASON}. Take one of these" in said.err
-    assert "no prediction at 2 of 6 points: no width" in said.err
+    assert "a prediction lacks a part at 2 of 6 points: no width" in said.err
     assert "2 of 2 claims hold" in said.out
     assert main(["verify", str(tmp_path), "--power"]) == 0
     assert REASON in capsys.readouterr().err

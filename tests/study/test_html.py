@@ -16,6 +16,7 @@ import pytest
 
 from solvable.errors import InvalidParameter
 from solvable.frame.drawn import Fault
+from solvable.frame.statistics import ALLOWANCE
 from solvable.pages import derivations
 from solvable.plots.recording_backend import record
 from solvable.study.content import ParameterRow, ReportContent
@@ -108,6 +109,16 @@ def test_verdicts_are_complete(page: Page) -> None:
     assert "add --set dimension=30" in said
     statuses = [one["data-status"] for one in page.named("tr") if "data-status" in one]
     assert statuses == ["holds", "fails", "not testable"]
+
+
+def test_the_allowance_for_scatter_is_stated_once(content: ReportContent, tmp_path: Path) -> None:
+    reasons = (f"5 %: rounding. {ALLOWANCE}", f"0.1: finite size. {ALLOWANCE}")
+    first = content.verdicts[0]
+    verdicts = [replace(first, claim=f"c{k}", reason=one) for k, one in enumerate(reasons)]
+    said = read(replace(content, verdicts=verdicts), tmp_path).words()
+    assert said.count(ALLOWANCE) == 1
+    assert "Tolerance: 5 %: rounding." in said
+    assert "Tolerance: 0.1: finite size." in said
 
 
 def test_sources_lead_to_papers_and_derivations(

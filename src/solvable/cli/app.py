@@ -17,6 +17,7 @@ from solvable.cli.compare import compare
 from solvable.cli.diagnose import diagnose
 from solvable.cli.explore import explore
 from solvable.cli.forecast import forecast
+from solvable.cli.help_text import flowing, with_flowing_help
 from solvable.cli.learn import learn
 from solvable.cli.list import list_systems
 from solvable.cli.predict import predict
@@ -38,17 +39,17 @@ For example:
   solvable list                           systems that are installed
   solvable run sequential-recovery        under a minute: verdicts and a report
   solvable run sequential-recovery --set dimension=60,120 --seeds 5
-  solvable run sequential-recovery --help its parameters and presets
+  solvable run SYSTEM --help              parameters and presets of a system
   solvable theory sequential-recovery     the prediction alone
-  solvable verify solvable-runs/...       judge the claims again on stored records
-  solvable compare RUN RUN                verdicts and metrics of runs side by side
-  solvable explore sequential-recovery    a page with a slider for each parameter
+  solvable verify RUN                     judge claims again on stored records
+  solvable compare RUN RUN                verdicts and metrics, side by side
+  solvable explore sequential-recovery    a page with sliders for parameters
   solvable learn data.csv --target risk   features and errors of your own table
-  solvable predict MODEL new.csv          predictions of a stored model for new rows
+  solvable predict MODEL new.csv          new rows, predicted by a stored model
   solvable forecast curve.csv             a learning curve, extrapolated
   solvable diagnose model.safetensors     what did my weight matrices learn?
   solvable retrieve search INDEX "query"  search your own documents
-  solvable scale --layers erf:1 --target he3  how must data and width scale?
+  solvable scale --layers erf:1 --target he3  samples as a power of d
   solvable activations relu gelu he4      how noise-sensitive are activations?
 
 Exit status: 0 success; 1 a claim or a task failed; 2 bad input, with one line on
@@ -97,7 +98,7 @@ def build_app() -> App:
     """Build the commands; bad input raises, and :func:`main` prints one line."""
     app = App(
         name="solvable",
-        help=HELP,
+        help=flowing(HELP),
         help_format="plaintext",
         version=_version,
         default_parameter=Parameter(negative=(), converter=read_option),
@@ -109,7 +110,7 @@ def build_app() -> App:
             command.sort_key = position
             app.command(command)
         else:
-            app.command(command, name=name, sort_key=position)
+            app.command(with_flowing_help(command), name=name, sort_key=position)
     return app
 
 

@@ -17,7 +17,7 @@ def compare(
     """Compare runs, or two versions of the library on one run.
 
     For example:
-      solvable compare solvable-runs/single-index-1a2b3c4d solvable-runs/single-index-5e6f7a8b
+      solvable compare results/first results/second
       solvable compare solvable-runs/single-index-1a2b3c4d
       solvable compare solvable-runs/single-index-1a2b3c4d --python other/bin/python
 

@@ -36,13 +36,15 @@ def learn(
     /,
     *,
     target: str | None = None,
-    task: Literal["auto", "classification", "regression"] = "auto",
+    task: Annotated[
+        Literal["auto", "classification", "regression"], Parameter(show_default=False)
+    ] = "auto",
     keep: Columns = None,
     groups: str | None = None,
     time: str | None = None,
     test: str | None = None,
     image_size: str | None = None,
-    colour: Literal["auto", "grey", "rgb"] = "auto",
+    colour: Annotated[Literal["auto", "grey", "rgb"], Parameter(show_default=False)] = "auto",
     options: Annotated[Options, Parameter(name="*")] = Options(),  # noqa: B008
     workers: int | None = None,
     output: Path | None = None,

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from cyclopts import App, Parameter
 
+from solvable.cli.help_text import with_flowing_help
 from solvable.cli.retrieve_index import index
 from solvable.cli.retrieve_search import search
 from solvable.cli.retrieve_train import train
@@ -35,5 +36,5 @@ def retrieve_group() -> App:
         default_parameter=Parameter(negative=(), converter=read_option),
     )
     for position, (name, command) in enumerate(COMMANDS.items()):
-        group.command(command, name=name, sort_key=position)
+        group.command(with_flowing_help(command), name=name, sort_key=position)
     return group

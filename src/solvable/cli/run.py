@@ -225,7 +225,7 @@ def _conclude(result: StudyResult, json: bool, quiet: bool, workers: int, detail
             # the results are printed even if a file cannot be written
             fault = error
     faults = written.faults if written else []
-    note_gaps(result, faults)
+    note_gaps(result, faults, quiet=quiet)
     if json:
         verdicts, errors = plain_verdicts(result.verdicts), plain_errors(result, faults)
         write_json({"records": result.records, "verdicts": verdicts, "errors": errors})

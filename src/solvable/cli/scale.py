@@ -63,7 +63,10 @@ def scale(
       kappa = "0"
       readout = "standard"            # or "mean-field"
       target = { hermite = 3 }
-      layers = [ { width = "7/3", act = "erf" }, { width = "n2", act = "erf", patch = "3/4" } ]
+      layers = [
+        { width = "7/3", act = "erf" },
+        { width = "n2", act = "erf", patch = "3/4" },
+      ]
     Instead of layers the file may contain attention = { heads = "0", context = "1/2" }, or
     your own terms as sizes and patterns, see docs/scale.md.
 

@@ -114,8 +114,10 @@ def load_result(directory: Path, stored: bool) -> StudyResult:
     return result
 
 
-def note_gaps(result: StudyResult, faults: Sequence[Fault] = ()) -> None:
-    """Write to standard error which tasks are missing, and which raised."""
+def note_gaps(result: StudyResult, faults: Sequence[Fault] = (), *, quiet: bool = False) -> None:
+    """Write to standard error which tasks are missing, which raised, and, unless quiet, why
+    predictions are missing.
+    """
     failed = sum(failure.replicate is not None for failure in result.failures)
     if failed:
         note(
@@ -131,7 +133,7 @@ def note_gaps(result: StudyResult, faults: Sequence[Fault] = ()) -> None:
     for fault in faults:
         note(f"solvable: {fault.part} {fault.name} raised {fault.error}")
     refused = refusals([point for point in result.points if not has_raised(point.prediction)])
-    if refused:
+    if refused and not quiet:
         note(f"solvable: {refused}")
     unrun = result.missing - failed
     if unrun > 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -21,6 +22,7 @@ MAX_CATEGORIES = 20
 MEDIAN_ROWS = (
     100_000  # number of evenly spaced rows from which medians of a longer table are computed
 )
+_THOUSANDS = re.compile(r"[+-]?\d{1,3}([,' ]\d{3})+(\.\d*)?")
 LARGEST = 1e30  # largest allowed absolute value in a column
 
 GAP_SHARE = 0.05
@@ -165,7 +167,7 @@ MANY_TEXTS = (
 
 
 def text_reason(column: np.ndarray, others: frozenset[str] = frozenset()) -> str:
-    """Return why a column has not few texts, or ""; `others` are the column's texts in other rows."""
+    """Return why texts cannot be 0/1 columns, "" if they can; `others` are texts of other rows."""
     present = [value for value in column if value is not None]
     distinct = len(others.union(present))
     if distinct == 0:
@@ -176,7 +178,10 @@ def text_reason(column: np.ndarray, others: frozenset[str] = frozenset()) -> str
         return ""
     odd = first_odd_cell(column)
     if odd is not None:
-        return f"text, although most cells are numbers: {odd[1]!r} in row {odd[0] + 1} is not"
+        hint = (
+            ", as it has a separator of thousands" if _THOUSANDS.fullmatch(odd[1].strip()) else ""
+        )
+        return f"text, although most cells are numbers: {odd[1]!r} in row {odd[0] + 1} is not{hint}"
     if len(set(present)) == len(present):
         return MANY_TEXTS[0]
     if distinct > MAX_CATEGORIES:
@@ -204,7 +209,7 @@ def unusable_numbers(
 
 
 def marked_gaps(table: Table, n_missing: np.ndarray, used: Sequence[int]) -> tuple[str, ...]:
-    """Choose the columns of numbers whose missing values are marked, each set of rows once."""
+    """Choose the number columns that get an indicator of missing values; equal indicators once."""
     # A column that is 1 in few rows has large values once it is standardised, and disturbs kernels.
     least = max(10, GAP_SHARE * table.n_rows)
     marked: dict[bytes, int] = {}

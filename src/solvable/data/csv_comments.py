@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 
 from solvable.data.cells import is_number
+from solvable.plots.words import counted
 
 _COMMENT = re.compile(rb"^[ \t]*#[^\r\n]*", re.MULTILINE)
 
@@ -54,8 +55,7 @@ def without_comments(
         comments += not kept
         position = match.end()
     parts.append(below[position:])
-    lines = "line" if comments == 1 else "lines"
-    notes = [f"skipped {comments} comment {lines}, which begin with #"] if comments else []
+    notes = [f"skipped {counted(comments, 'comment line')} (beginning with #)"] if comments else []
     return b"".join(parts), notes
 
 

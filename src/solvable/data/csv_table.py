@@ -19,6 +19,7 @@ from solvable.data.csv_comments import without_comments
 from solvable.data.csv_memory import DELIMITERS, unpack
 from solvable.data.table import Table, from_columns, refuse_duplicates
 from solvable.errors import InvalidData
+from solvable.plots.words import counted
 
 HEAD_LINES = 50  # number of first rows from which delimiter and header are detected
 
@@ -210,7 +211,7 @@ def _ragged(path: Path, content: bytes, delimiter: str, n_columns: int) -> Inval
     line, n_cells = next(odd)
     count = 1 + sum(1 for _ in odd)
     return InvalidData(
-        f"{path} has {count} rows of another length than its first row: line {line} has "
+        f"{path} has {counted(count, 'row')} of another length than its first row: line {line} has "
         f"{n_cells} cells, the first row {n_columns}; allowed: as many cells in every row. "
         "Correct these lines, or put cells that hold the delimiter into double quotes."
     )

@@ -295,7 +295,7 @@ class Words:
 def usable_texts(
     table: Table, further_texts: Mapping[str, frozenset[str]]
 ) -> tuple[tuple[tuple[str, tuple[str, ...]], ...], tuple[Encoder, ...], dict[str, str]]:
-    """Return columns of few texts with these, encoders of others, and unusable ones with the reason."""
+    """Return texts of columns with few texts, encoders of others, and reasons for unusable ones."""
     usable = []
     encoders: list[Encoder] = []
     unusable = {}

@@ -109,7 +109,7 @@ def cosines(
     *,
     overwrite: bool = False,
 ) -> np.ndarray:
-    """Cosine transform along the given axes, of a matrix that is transformed along ``now``."""
+    """Transform a matrix so that it is in cosine space along ``axes``; now it is so along ``now``."""
     from scipy.fft import dct, idct
 
     for axis in (0, 1):

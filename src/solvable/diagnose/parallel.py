@@ -91,7 +91,7 @@ def each_in_order(jobs: Sequence[Job], workers: int, memory: float) -> Iterator[
 
 
 def lanes_for(jobs: Sequence[Job], workers: int, memory: float) -> int:
-    """Number of processes that are useful and fit: starting one takes as long as four small matrices."""
+    """Number of processes that fit into memory, and whose work takes longer than starting them."""
     cost = sum(job.cost for job in jobs)
     if not cost:
         return 1

@@ -119,7 +119,8 @@ class Curve:
     places : ndarray, optional
         Coordinates of the theory line; default those of the axis around the points.
     columns : tuple of tuple of Point
-        For a curve along another parameter: at each of its values, all points along the system's axis.
+        Only for a curve along another parameter: for each of its values, all points along the
+        system's axis.
     """
 
     points: tuple[Point, ...]

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any, ClassVar, Self, overload
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from solvable.errors import InvalidParameter
+from solvable.frame.parameter_errors import refusal_of
 
 
 class Size:
@@ -153,6 +154,13 @@ class Parameters(BaseModel):
     )
 
     limits: ClassVar[Sequence[Limit]] = ()
+
+    def __init__(self, **values: Any) -> None:
+        try:
+            super().__init__(**values)
+        except ValidationError as error:
+            kind = f"a parameter of {type(self).__name__}"
+            raise refusal_of(error, type(self).model_fields, kind) from None
 
     @model_validator(mode="after")
     def _check_sizes(self) -> Self:

@@ -214,7 +214,7 @@ def _status(finding: Finding | NotTestable) -> str:
 
 
 def _first(fails: Callable[[float], bool], sign: int) -> float | None:
-    """Return the smallest error such that every larger error fails too, to 5 %."""
+    """Return, to 5 %, the smallest error of a prediction from which on all larger ones fail."""
     smallest, passes = None, None
     for size in reversed(FACTORS):
         if not fails(sign * size):

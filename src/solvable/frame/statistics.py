@@ -88,7 +88,7 @@ class Errors:
 
 @cache
 def _replicate_numbers() -> tuple[np.ndarray, ...]:
-    """Numbers of replicates from 2 to 10^18, each a twentieth more, in blocks of sixty-four."""
+    """Yield numbers of replicates from 2 to 10^18, each 5 % above the last, in blocks of sixty-four."""
     numbers, count = [], 2
     while count < 10**18:  # variances may be infinite
         numbers.append(float(count))

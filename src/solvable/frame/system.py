@@ -376,20 +376,21 @@ class System:
 
 def refusals(points: Sequence[Point]) -> str:
     """Return why points lack a prediction or a part of it; empty if nothing is missing."""
-    kinds: dict[str, list[str]] = {}
-    for reason in (point.refusal for point in points if point.refusal):
-        # reasons that differ only in their numbers are one kind, shown by its first
-        kinds.setdefault(re.sub(r"\d[\d.e+-]*", "#", reason), []).append(reason)
-    return "; ".join(
-        f"no prediction: {reasons[0]}"
-        if len(reasons) == len(points)
-        else f"no prediction at {len(reasons)} of {len(points)} points: {reasons[0]}"
-        for reasons in sorted(kinds.values(), key=len, reverse=True)[:3]
-    )
+    kinds: dict[str, list[Point]] = {}
+    for point in points:
+        if point.refusal:
+            # reasons that differ only in their numbers are one kind, shown by its first
+            kinds.setdefault(re.sub(r"\d[\d.e+-]*", "#", point.refusal), []).append(point)
+    sentences = []
+    for lacking in sorted(kinds.values(), key=len, reverse=True)[:3]:
+        what = "no prediction" if lacking[0].refused else "a prediction lacks a part"
+        where = f" at {len(lacking)} of {len(points)} points" if len(lacking) < len(points) else ""
+        sentences.append(f"{what}{where}: {lacking[0].refusal}")
+    return "; ".join(sentences)
 
 
 def _lacks_part(claim: Any, points: Sequence[Point]) -> bool:
-    """Return True if a quantity that the claim names is missing where a reason is given."""
+    """Return True if a point that states a reason lacks a prediction that the claim names."""
     named = [getattr(claim, name, None) for name in ("metric", "expected")]
     quantities = [name for name in named if isinstance(name, str)]
     partly = [point.prediction for point in points if point.refusal]

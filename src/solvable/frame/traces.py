@@ -214,7 +214,7 @@ def _mean_and_error(value: Any) -> tuple[np.ndarray, np.ndarray]:
 def draw_against(
     against: str | Callable[[Point], Any], trace: Trace, curve: Curve, words: str, colour: int
 ) -> list[Series]:
-    """Return the series of a trace over another metric, list over list, for each point."""
+    """Return one series for each point: the entries of a list metric against those of another one."""
     name = trace.metric if trace.theory == "" else trace.theory
     kind: Literal["line", "dashed"] = "dashed" if trace.dashed else "line"
     rows = []

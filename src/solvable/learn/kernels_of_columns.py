@@ -9,7 +9,7 @@ KERNELS = ("relu", "gaussian", "laplace")
 
 
 def size_of(kernel: str, relative: float, Z: np.ndarray) -> float:
-    """Return b: the median squared distance times the relative size, or the bias of a network."""
+    """Return the size b of a kernel: a share of the median squared distance, or a bias for ``relu``."""
     if kernel == "relu":
         return float(relative * Z.shape[1] ** 0.5)
     squares = _squares(Z, Z)

@@ -142,7 +142,7 @@ def _by_method(
 
 
 def _members(chosen: str, blend: Blend | None) -> list[str]:
-    """Return the methods to fit for a chosen method."""
+    """Return the chosen method, or the methods of the blend if that is chosen."""
     return list(blend.weights) if blend and chosen == BLEND else [chosen]
 
 

@@ -145,7 +145,7 @@ class OperatorDraws:
         n_samples: int,
         n_features: int,
     ) -> OperatorSpikes:
-        """Means over operators drawn at one size of the lattice."""
+        """Predict the spikes by means over operators that are drawn at one lattice size and kept."""
         p, space, means = self.mean.heights.size, self.population.space, []
         edges = [found.bulk_edges]
         if self.population.plain:

@@ -11,6 +11,7 @@ from typing import Any
 
 from solvable.frame.claims import Verdict
 from solvable.frame.sources import SourcePart, source_parts
+from solvable.frame.statistics import ALLOWANCE
 from solvable.pages.derivations import DerivationSection, derivation_sections
 from solvable.pages.environment import GENERATOR, drawings, page_environment, picture_address
 from solvable.plots.files import Pictures, check_names, draw_all, write_atomically
@@ -64,6 +65,8 @@ def _html(content: ReportContent, drawn: Sequence[Pictures]) -> str:
         paragraphs=_paragraphs(content.summary),
         counts=verdict_summary(content.verdicts),
         tested=[row for row in verdicts if row.status != "not testable"],
+        allowance=ALLOWANCE,
+        scatter=any(ALLOWANCE in row.reason for row in verdicts if row.status != "not testable"),
         untestable=[row for row in verdicts if row.status == "not testable"],
         failed=[row for row in verdicts if row.status == "fails"],
         raised=[row for row in verdicts if row.status == "error"],

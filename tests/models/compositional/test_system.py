@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter
@@ -61,19 +60,19 @@ def record(setting):
     [
         ({"features": 1000, "dimension": 5}, "features is 1000.*allowed: 1 to 15"),
         ({"layers": 4, "features": 2, "inner_features": 4}, "inner_features is 4.*1 to 3"),
-        ({"layers": 9}, "less than or equal to 8"),
+        ({"layers": 9}, "up to 8"),
         ({"layers": 5, "features": 2, "inner_features": 7}, "a width between.* is 4.*1 to 3"),
         ({"first_layer": "random-features", "degree": 3}, "no degree 3"),
         ({"first_layer": "random-features", "width": 4}, "allowed: 1 to 4"),
-        ({"decay": float("inf")}, "finite"),
-        ({"beta": 0}, "greater than or equal to"),
-        ({"second_layer": "sparse"}, "'dense' or 'diagonal'"),
-        ({"samples": 1}, "greater than or equal to 4"),
-        ({"signs": "positive"}, "Extra inputs"),
+        ({"decay": float("inf")}, "allowed: numbers"),
+        ({"beta": 0}, "numbers from"),
+        ({"second_layer": "sparse"}, "dense, diagonal"),
+        ({"samples": 1}, "from 4"),
+        ({"signs": "positive"}, "a parameter of"),
     ],
 )
 def test_bad_parameters_are_refused(values, words):
-    with pytest.raises(ValidationError, match=words):
+    with pytest.raises(InvalidParameter, match=words):
         CompositionalParameters(**values)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from pydantic import ValidationError
 
 from solvable.errors import InvalidParameter
 from solvable.frame.parameters import check_limits
@@ -57,5 +56,5 @@ def test_predictions_have_no_limit_of_size() -> None:
 
 def test_rank_above_half_of_the_dimension() -> None:
     """The message names both numbers and the largest allowed rank."""
-    with pytest.raises(ValidationError, match="rank is 6 and dimension is 10"):
+    with pytest.raises(InvalidParameter, match="rank is 6 and dimension is 10"):
         LateInteractionParameters(dimension=10, rank=6)

@@ -4,9 +4,9 @@ import itertools
 
 import numpy as np
 import pytest
-from pydantic import ValidationError
 
 from solvable.arrays import random_stream
+from solvable.errors import InvalidParameter
 from solvable.frame.points import Point
 from solvable.models.lofi_images.convolution import pixel_filters, shape_overlaps
 from solvable.models.lofi_images.emerging import STANDS_OUT, emerged, ratios_at
@@ -161,5 +161,5 @@ def test_claims_about_a_map_compare_its_cells(flat):
     ],
 )
 def test_settings_outside_the_range_are_refused(values, words):
-    with pytest.raises(ValidationError, match=words):
+    with pytest.raises(InvalidParameter, match=words):
         NeuralLoFiImagesParameters(**values)

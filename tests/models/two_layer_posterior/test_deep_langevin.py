@@ -4,10 +4,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from pydantic import ValidationError
 from scipy.special import erf
 
 from solvable.arrays import random_stream
+from solvable.errors import InvalidParameter
 from solvable.models.two_layer_posterior.deep_langevin import DeepPosterior
 from solvable.models.two_layer_posterior.deep_observer import DeepObserver, plant_second_layer
 from solvable.models.two_layer_posterior.langevin import run_langevin
@@ -128,5 +128,5 @@ def test_scale_predicts_the_exponents_that_the_claims_expect():
     ],
 )
 def test_second_layers_that_cannot_be_run_are_refused(values, words):
-    with pytest.raises(ValidationError, match=words):
+    with pytest.raises(InvalidParameter, match=words):
         CurseParameters(**SMALL | values)

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from pydantic import ValidationError
 
 from solvable.arrays import random_stream
+from solvable.errors import InvalidParameter
 from solvable.frame.points import Point
 from solvable.models.two_layer_posterior.feature_kernels import STRENGTH, strengths_of
 from solvable.models.two_layer_posterior.parameters import CurseParameters
@@ -110,5 +110,5 @@ def test_claims_hold_and_a_wrong_power_fails():
     [{"gain": 0.5}, {"spike": 3}, {"gain": 1.0, "spike": 300}, {"gain": 2.0, "activation": "tanh"}],
 )
 def test_gains_and_spikes_out_of_range_are_refused(values):
-    with pytest.raises(ValidationError, match="a gain of at least 1"):
+    with pytest.raises(InvalidParameter, match="a gain of at least 1"):
         setting(**values)

@@ -34,7 +34,7 @@ class Moments:
 
 
 def start_moments(strengths: tuple[float, ...], hidden_units: int) -> Moments:
-    """Moments of the starting weights; units own the spikes in the order of decreasing strength."""
+    """Moments of the starting weights: unit 1 overlaps with the strongest spike, unit 2 with the next."""
     own, other = START_OVERLAPS
     M = np.full((hidden_units, len(strengths)), other)
     for unit, spike in enumerate(np.argsort(strengths)[::-1][:hidden_units]):

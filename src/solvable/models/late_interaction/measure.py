@@ -185,7 +185,7 @@ def _students(
 def score_readings(
     target: LateInteractionTeacher, readings: Mapping[str, Reading], rng: np.random.Generator
 ) -> dict[str, float]:
-    """Mean nDCG of each reading on the same fresh queries."""
+    """Mean nDCG of each pair of a factor and a kind of score, all on the same fresh queries."""
     values: dict[str, list[np.ndarray]] = {name: [] for name in readings}
     for part in target.chunks(TEST_QUERIES, candidates=TEST_DOCUMENTS, rng=rng):
         relevant = part.scores.argmax(axis=1)

@@ -148,7 +148,7 @@ def _hidden(parameters: NeuralLoFiParameters, law: LabelLaw) -> Metrics:
 
 
 def _projected(law: LabelLaw, share: float) -> LabelLaw:
-    """Label distribution after projection of the samples on a random subspace; `share` is c below."""
+    """Label distribution after projection of the samples on a random subspace of this share of n."""
     # A removed strong direction is a vector over the samples: P T P replaces T. Free compression keeps
     # E[T] and multiplies Var T and E[T (s² - 1)] by c = 1 - k / n; higher cumulants are not changed:
     # T -> E[T] + sqrt(c) (T - E[T]), E[s² | T] - 1 -> sqrt(c) (E[s² | T] - 1)   (lofi 20)

@@ -153,7 +153,7 @@ def large_over_small_penalty(points: Sequence[Point]) -> tuple[float, float] | N
 
 
 def in_the_map(point: Point) -> bool:
-    """Return True for the cells of maps of whose error ratios the size is known."""
+    """Return True for the settings of maps at which the size of the error ratio is claimed."""
     setting = point.setting
     shape = (setting.data, setting.task, setting.samples, setting.activation, setting.width)
     return bool(setting.second_directions and setting.penalty) and shape == (
@@ -162,7 +162,7 @@ def in_the_map(point: Point) -> bool:
 
 
 def coupled(point: Point) -> bool:
-    """Return True for the coupled networks of whose error ratio the size is known."""
+    """Return True for the coupled networks for which the size of the error ratio is claimed."""
     setting = point.setting
     shape = (setting.data, setting.task, setting.filters, setting.width, setting.directions)
     return setting.coupling in ("first_order", "mean_field") and shape == (
@@ -171,7 +171,7 @@ def coupled(point: Point) -> bool:
 
 
 def convolutional(point: Point) -> bool:
-    """Return True for the convolutional networks of whose error ratio the size is known."""
+    """Return True for the convolutional networks for which the size of the error ratio is claimed."""
     setting = point.setting
     shape = (setting.data, setting.task, setting.filters, setting.width, setting.activation)
     return setting.patch > 0 and shape == ("digits", "even-odd", 1, 100, "relu")

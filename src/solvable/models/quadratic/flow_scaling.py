@@ -24,7 +24,7 @@ def front(setting: Any) -> float:
 
 
 def in_time(point: Point) -> bool:
-    """Return True if several features are learned, and many are left to a wide enough network."""
+    """Return True if at least two features are learned, but few compared with all features and units."""
     setting = point.setting
     few = min(setting.features, setting.dimension) / 8
     small = setting.initial_scale <= 0.01 and setting.exponent > 0.5

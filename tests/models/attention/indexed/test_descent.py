@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from pydantic import ValidationError
 
+from solvable.errors import InvalidParameter
 from solvable.models.attention.indexed import descent
 from solvable.models.attention.indexed.descent import descended
 from solvable.models.attention.indexed.measure import draw_weights, measure
@@ -47,5 +47,5 @@ def test_labels_that_are_not_reproduced_give_no_errors(monkeypatch):
 
 @pytest.mark.parametrize("values", [{"noise": 0.1}, {"activation": "hardmax"}])
 def test_gradient_descent_needs_noiseless_softmax(values):
-    with pytest.raises(ValidationError, match="activation=softmax with noise=0"):
+    with pytest.raises(InvalidParameter, match="activation=softmax with noise=0"):
         IndexedParameters(estimator="gradient-descent", **values)

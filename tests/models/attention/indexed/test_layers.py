@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 import studies
-from pydantic import ValidationError
 
 from solvable.arrays import random_stream
+from solvable.errors import InvalidParameter
 from solvable.message_passing.attention_channels import SoftmaxAttention
 from solvable.message_passing.signal_laws import SymmetricSignal
 from solvable.models.attention.indexed.layer_evolution import (
@@ -170,7 +170,7 @@ def test_the_denoiser_treats_layers_separately_and_shifts_the_mean():
     [{"noise": 0.0}, {"noise": 0.2, "tokens": 3}, {"noise": 0.2, "activation": "hardmax"}],
 )
 def test_two_layers_are_refused_outside_their_theory(values):
-    with pytest.raises(ValidationError, match="tokens=2, noise of at least"):
+    with pytest.raises(InvalidParameter, match="tokens=2, noise of at least"):
         IndexedParameters(layers=2, **values)
 
 

@@ -4,9 +4,9 @@ import itertools
 
 import numpy as np
 import pytest
-from pydantic import ValidationError
 
 from solvable.arrays import random_stream
+from solvable.errors import InvalidParameter
 from solvable.frame.checks import check_system
 from solvable.frame.points import Point
 from solvable.models.hierarchy.grammar.claims import (
@@ -83,11 +83,11 @@ def test_parameters_that_a_task_ignores_do_not_repeat_its_points():
         ({"estimator": "cnn", "positions": "first"}, "positions is first"),
         ({"task": "next-token"}, "estimator is layerwise with task=next-token"),
         ({"task": "denoising", "zipf": 1.0}, "zipf"),
-        ({"depth": 21}, "less than or equal to 20"),
+        ({"depth": 21}, "up to 20"),
     ],
 )
 def test_impossible_settings_are_refused_in_one_line(setting, message):
-    with pytest.raises(ValidationError, match=message):
+    with pytest.raises(InvalidParameter, match=message):
         RandomHierarchyParameters(**setting)
 
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from pydantic import ValidationError
 
+from solvable.errors import InvalidParameter
 from solvable.frame.checks import check_system
 from solvable.frame.points import Point
 from solvable.models.hierarchy.labels.claims import power_of_depth
@@ -100,7 +100,7 @@ def test_errors_at_other_settings(setting):
 
 
 def test_the_hierarchy_must_exist():
-    with pytest.raises(ValidationError, match="8 inputs have 28 pairs"):
+    with pytest.raises(InvalidParameter, match="8 inputs have 28 pairs"):
         LabelParameters(dimension=8, labels=29)
     predict(LabelParameters(dimension=8, labels=28))
 

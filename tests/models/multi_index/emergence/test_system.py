@@ -7,7 +7,6 @@ from itertools import product
 import numpy as np
 import pytest
 import studies
-from pydantic import ValidationError
 
 from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter
@@ -46,15 +45,15 @@ def points():
         ({"features": 60}, "up to dimension = 48"),
         ({"learning_rate": 0.05, "link": "he6"}, "up to 0.0333"),
         ({"time": 0.001}, "at least learning_rate"),
-        ({"decay": -1.0}, "greater than or equal to 0"),
-        ({"link": "he2"}, "Input should be"),
-        ({"width": 0}, "greater than or equal to 1"),
-        ({"initial_norm": 0.0}, "greater than or equal to 0.000001"),
-        ({"steps": 10}, "Extra inputs"),
+        ({"decay": -1.0}, "from 0"),
+        ({"link": "he2"}, "allowed: "),
+        ({"width": 0}, "from 1"),
+        ({"initial_norm": 0.0}, "from 1e-06"),
+        ({"steps": 10}, "a parameter of"),
     ],
 )
 def test_bad_parameters_are_refused(values, words):
-    with pytest.raises(ValidationError, match=words):
+    with pytest.raises(InvalidParameter, match=words):
         P(**values)
 
 

@@ -8,7 +8,6 @@ from functools import partial
 import numpy as np
 import pytest
 import studies
-from pydantic import ValidationError
 
 from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter
@@ -55,20 +54,20 @@ def points():
     [
         ({"features": 200}, "fewer features"),
         ({"sample_ratio": 0.001}, "at least 4 samples"),
-        ({"sample_ratio": 0}, "greater than 0"),
+        ({"sample_ratio": 0}, "above 0"),
         ({"link": "3"}, "constant"),
         ({"link": "2z"}, "does not parse"),
         ({"link": "exp(z**2)"}, "infinite"),
         ({"link": "log(z)"}, "not finite"),
-        ({"noise": -1}, "greater than or equal to 0"),
+        ({"noise": -1}, "from 0"),
         ({"deflation": 1, "readout": "none"}, "residuals"),
         ({"features": 100}, "up to 64"),
-        ({"label_map": "clip"}, "Input should be"),
-        ({"samples": 10}, "Extra inputs"),
+        ({"label_map": "clip"}, "allowed: "),
+        ({"samples": 10}, "a parameter of"),
     ],
 )
 def test_bad_parameters_are_refused(values, words):
-    with pytest.raises((ValidationError, InvalidParameter), match=words):
+    with pytest.raises(InvalidParameter, match=words):
         HierarchicalParameters(**values)
 
 

@@ -5,9 +5,9 @@ from functools import partial
 import numpy as np
 import pytest
 import studies
-from pydantic import ValidationError
 
 from solvable.arrays import random_stream
+from solvable.errors import InvalidParameter
 from solvable.frame.points import NO_PREDICTION, Point, predicted_or_refused
 from solvable.models.multi_index.single.claims import CLAIMS, shows_information
 from solvable.models.multi_index.single.parameters import SingleIndexParameters
@@ -61,19 +61,19 @@ def as_predicted(setting):
     ("values", "words"),
     [
         ({"sample_ratio": 1e-4}, "at least 4 samples"),
-        ({"noise": -1.0}, "greater than or equal to 0"),
+        ({"noise": -1.0}, "from 0"),
         ({"link": "cos(q)"}, "link|name|formula|q"),
         ({"link": "3"}, "constant"),
         ({"link": "exp(z**2)"}, "infinite|finite|quadrature"),
         ({"link": "sign(z)", "estimator": "lamp"}, "estimator=optimal"),
         ({"link": "sign(z)", "estimator": "tanh", "noise": 0.0}, "no second-order information"),
         ({"link": "step(abs(z)-0.6744897501960817)", "estimator": "square", "noise": 0.0}, "one value"),
-        ({"estimator": "mle"}, "Input should be"),
-        ({"samples": 10}, "Extra inputs"),
+        ({"estimator": "mle"}, "allowed: "),
+        ({"samples": 10}, "a parameter of"),
     ],
 )  # fmt: skip
 def test_bad_parameters_are_refused(values, words):
-    with pytest.raises(ValidationError, match=words):
+    with pytest.raises(InvalidParameter, match=words):
         SingleIndexParameters(**values)
 
 
@@ -83,7 +83,7 @@ def test_a_label_of_generative_exponent_above_two_is_refused():
     # The label is 1 for 0.5 < |z| < b and -1 elsewhere; b solves E[(z² - 1) y] = 0.
     b = brentq(lambda z: 0.5 * np.exp(-0.125) - z * np.exp(-(z**2) / 2), 1.2, 4.0)
     for estimator in ESTIMATORS:
-        with pytest.raises(ValidationError, match=r"generative exponent|no second-order"):
+        with pytest.raises(InvalidParameter, match=r"generative exponent|no second-order"):
             SingleIndexParameters(
                 link=f"sign(abs(z)-0.5)*sign({b!r}-abs(z))", estimator=estimator, noise=0.3
             )

@@ -8,7 +8,6 @@ from functools import partial
 import numpy as np
 import pytest
 import studies
-from pydantic import ValidationError
 from scipy.optimize import brentq
 
 from solvable.arrays import random_stream
@@ -68,11 +67,11 @@ point_of = partial(studies.point_of, system)
         ({"target": "flat"}, "target"),
         ({"noise": float("nan")}, "noise"),
         ({"network_ratio": 0}, "network_ratio"),
-        ({"width": 3}, "Extra inputs"),
+        ({"width": 3}, "a parameter of"),
     ],
 )
 def test_bad_parameters_are_named(values, words):
-    with pytest.raises(ValidationError, match=words):
+    with pytest.raises(InvalidParameter, match=words):
         QuadraticParameters(**values)
 
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from pydantic import ValidationError
 
 from solvable.arrays import random_stream
+from solvable.errors import InvalidParameter
 from solvable.models.sensing.matrix.measure import draw_labels, draw_signal
 from solvable.models.sensing.matrix.parameters import MatrixSensingParameters, own_strengths
 from solvable.models.sensing.matrix.system import system
@@ -27,7 +27,7 @@ def errors(setting, seeds):
     ],
 )
 def test_bad_combinations_are_refused(values, words):
-    with pytest.raises(ValidationError, match=words):
+    with pytest.raises(InvalidParameter, match=words):
         MatrixSensingParameters(**values)
 
 

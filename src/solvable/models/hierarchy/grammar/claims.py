@@ -38,7 +38,7 @@ def finite_vocabulary(cell: Cell) -> float:
 
 
 def judged_learner(point: Point) -> bool:
-    """Return True for a hierarchical learner of equally likely rules far from all strings."""
+    """Return True for a hierarchical learner, equally likely rules and far more strings than samples."""
     return (
         classifies(point.setting)
         and point.setting.ensemble == "first"

@@ -41,7 +41,7 @@ def correlation_plateau(*, shared: bool = False, **sizes: Unpack[Sizes]) -> np.n
 
 
 def correlation_floor(samples: ArrayLike, *, vocabulary: int) -> np.ndarray:
-    """Root mean square of the sampling error of token correlations, shape of the samples."""
+    """Root mean square of the sampling error of token correlations, for each number of samples."""
     # (1 - 1/V) / (V sqrt(N)) (hierarchy 14)
     return np.asarray((1 - 1 / vocabulary) / (vocabulary * np.sqrt(np.asarray(samples, float))))
 
@@ -281,7 +281,7 @@ def zipf_exponent(zipf: float) -> float:
 def zipf_error(
     samples: ArrayLike, *, rules: int, branching: int, depth: int, classes: int, zipf: float
 ) -> np.ndarray:
-    """Classification error if rules of the leaves have unequal probabilities, shape of the samples."""
+    """Classification error with unequal probabilities of the leaf rules, for each number of samples."""
     law = zipf_law(rules, zipf) if zipf else np.full(rules, 1 / rules)
     # P_k = n_c m^(L - 1) / f_k (hierarchy 19)
     thresholds = threshold_samples(rules=rules, depth=depth, classes=classes) / rules / law

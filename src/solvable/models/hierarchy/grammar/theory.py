@@ -87,8 +87,8 @@ def squared_signal(**sizes: Unpack[Sizes]) -> np.ndarray:
 class FirstSymbols:
     """Law of the frequency u of first symbols that parents of a level have, in units of its mean.
 
-    The law is given by 1 - E exp(-t u) and by E[u² D exp(-t u)] on a grid of t, where D is the squared
-    difference between label laws of two symbols.
+    Two transforms on a grid of t describe the law: 1 - E exp(-t u), and E[u² D exp(-t u)], where D is
+    the squared difference between the label laws of two symbols.
     """
 
     log_nodes: np.ndarray

@@ -56,7 +56,7 @@ class Products:
 
 
 def products_of(known: np.ndarray, training: np.ndarray, fresh: np.ndarray) -> Products:
-    """Products of known signs, given the mean agreement of each sign with its estimates."""
+    """Group all products of two known signs, and their mean agreement with their estimates."""
     first, second = np.triu_indices(known.size + 1, 1)
     signs, *agreements = (np.append(v, last) for v, last in ((known, 0), (training, 1), (fresh, 1)))
     # The last product is the constant: (1 + u.u')²/2 = (p + 1)/2
@@ -109,7 +109,7 @@ def fit_ridge(products: Products, samples: float, ridge: float) -> RidgeFit:
 def sign_error(
     fit: RidgeFit, place: np.ndarray, linked: np.ndarray, *, fresh: bool, in_sample: bool = False
 ) -> np.ndarray:
-    """Error of the sign of the fit to labels in these groups; 1/2 for labels that are not linked."""
+    """Error of the sign of the fit to each label; 1/2 for a label that is none of the products."""
     from scipy.special import ndtr
 
     amplitude = np.where(linked, fit.amplitude[place], 0.0)
@@ -180,10 +180,10 @@ def label_cascade(
 
     Notes
     -----
-    Derived in ``docs/derivations/hierarchy.md`` (29), (31), (32), with errors of accepted labels that
-    are independent of each other and of the inputs. Whether a label with an error near the threshold is
-    accepted is random; predictions with ``deviation`` -4 and 4 enclose the outcomes. Backed by
-    ``tests/models/hierarchy/labels/test_theory.py``.
+    Derived in ``docs/derivations/hierarchy.md`` (29), (31), (32), where errors of accepted labels
+    are taken as independent of each other and of the inputs. Chance decides whether a label with an
+    error near the threshold is accepted; predictions with ``deviation`` -4 and 4 enclose the
+    outcomes. Backed by ``tests/models/hierarchy/labels/test_theory.py``.
 
     Examples
     --------

@@ -39,7 +39,7 @@ def given(point: Point) -> bool:
 
 
 def near(point: Point, exponent: float) -> bool:
-    """Return True if the slope predicted at this dimension is close to an exponent."""
+    """Return True if the predicted slope at this dimension is close to the exponent of the limit."""
     return expands(point) and bool(abs(point.predicted("local_exponent") - exponent) <= WINDOW)
 
 

@@ -81,7 +81,7 @@ class SaddleProblem:
         self.energy = second_moment(self.target)
 
     def best_threshold(self, law: SpectralLaw) -> TruncatedMoments:
-        """Moments above the threshold of the best B; above 0 if the best threshold is 0."""
+        """Moments above the best threshold at this noise, or above 0 if the best one is 0."""
         # b solves 2 alpha delta² + Delta/2 + Q* = int_b (x² - b²) mu_delta + lambda delta² / b. The
         # difference of both sides is increasing and concave in b², so that Newton's method from the
         # left is monotone.

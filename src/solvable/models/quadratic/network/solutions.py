@@ -97,7 +97,7 @@ def _state(key: Key, ratio: float, noise: float, regularisation: float) -> Quadr
 
 @lru_cache(maxsize=1024)
 def _best_penalty(key: Key, ratio: float, noise: float) -> float:
-    """Penalty of least error, to 1 %, which changes the error by 1e-4."""
+    """Penalty of the smallest error, accurate to 1 %; this inaccuracy changes the error by only 1e-4."""
     from scipy.optimize import minimize_scalar
 
     # Near the bulk's end at 4 sqrt(alpha Delta) noise is cut and features are shrunk; the minimum lies
