@@ -14,6 +14,7 @@ from solvable.models.attention.single_head.outputs import (
     proximal,
     responses,
 )
+from solvable.quasi_random import sobol_normals
 from solvable.spectra.free_convolution import SpectralLaw
 from solvable.spectra.functionals import tail_rule
 from solvable.spectra.measures import Measure
@@ -32,10 +33,7 @@ def fine_points(contrasts: int) -> int:
 @lru_cache(maxsize=8)
 def gaussian_points(columns: int, count: int) -> np.ndarray:
     """Fixed scrambled Sobol points and their reflections, as standard Gaussian variables."""
-    from scipy.special import ndtri
-    from scipy.stats import qmc
-
-    half = ndtri(qmc.Sobol(columns, seed=0).random(count // 2))
+    half = sobol_normals(columns, count // 2)
     points = np.concatenate([half, -half])
     points.setflags(write=False)
     return points
