@@ -9,7 +9,7 @@ from solvable.quasi_random import sobol_normals, sobol_points
 
 
 @pytest.mark.parametrize(
-    ("columns", "count", "seed"), [(1, 1, 3), (4, 64, 0), (12, 1_024, 7), (40, 2_048, 1)]
+    ("columns", "count", "seed"), [(1, 1, 3), (4, 64, 0), (12, 1_024, 7), (64, 2_048, 1)]
 )
 def test_points_are_those_of_scipy(columns: int, count: int, seed: int) -> None:
     expected = qmc.Sobol(columns, seed=seed).random(count)

@@ -97,7 +97,7 @@ class Evolution:
             np.sqrt(q_hat) / m_hat,
             2 * self.regularisation / m_hat,
         )
-        tolerance = 1e-2 if rough else 1e-8
+        tolerance = 1e-2 if rough else 1e-6
         law = law or SpectralLaw(self.target, noise=float(delta), tolerance=tolerance)
         if rough:
             points, weights = law.points, law.weights
