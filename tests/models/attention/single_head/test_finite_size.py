@@ -2,10 +2,11 @@
 
 import subprocess
 import sys
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from linear_token import Linear
 
 from solvable.arrays import random_stream
 from solvable.errors import NotConverged
@@ -21,26 +22,6 @@ from solvable.models.quadratic.network.finite_size import finite_sizes
 from solvable.models.quadratic.network.theory import solve_quadratic
 from solvable.spectra.free_convolution import SpectralLaw
 from solvable.spectra.product_measure import marchenko_pastur
-
-
-@dataclass(frozen=True)
-class Linear:
-    """Linear output: one token with the logit as label."""
-
-    size: int = 1
-    tokens: int = 1
-    variances: np.ndarray = field(default_factory=lambda: np.array([2.0]), compare=False)
-    contrasts: np.ndarray = field(default_factory=lambda: np.ones((1, 1)), compare=False)
-    pairs: tuple = field(default=(np.array([0]), np.array([0])), compare=False)
-
-    def values(self, s):
-        return np.sqrt(2) * s
-
-    def jacobian(self, s):
-        return np.full((len(s), 1, 1), np.sqrt(2))
-
-    def hessian(self, s, y, *, convex):
-        return np.full((len(s), 1, 1), 4.0)
 
 
 @pytest.mark.parametrize(

@@ -39,11 +39,17 @@ def gaussian_points(columns: int, count: int) -> np.ndarray:
     return points
 
 
+def kept(x: np.ndarray, threshold: float) -> np.ndarray:
+    """Eigenvalues that S over its scale keeps of the eigenvalues x of S* + noise Z."""
+    return np.maximum(x - threshold, 0.0) if np.isfinite(threshold) else x
+
+
 class Learned(NamedTuple):
     """Learned matrix S = scale (S* + noise Z - threshold)_+ (attention 9, attention 10)."""
 
     law: SpectralLaw
     threshold: float
+    """Threshold on the eigenvalues; minus infinity if S = scale (S* + noise Z) (attention 23)."""
     scale: float
     overlap: float
     """Overlap m = Tr S S* / d."""
@@ -75,6 +81,8 @@ class Evolution:
     regularisation: float
     teacher: Output | None = None
     """Output of the target; default the output of the learner."""
+    ridge: bool = False
+    """Penalty on the squared Frobenius norm of S instead of on its trace."""
     energy: float = field(init=False)
     _messages: dict[int, np.ndarray] = field(init=False, default_factory=dict)
 
@@ -90,6 +98,8 @@ class Evolution:
     ) -> Learned:
         """Compute the learned matrix from the logarithms of the conjugates (norm, overlap, response)."""
         q_hat, m_hat, response_hat = np.exp(conjugates)
+        if self.ridge:
+            return self._shrunk(q_hat, m_hat, response_hat, law)
         # scale eta = m^ / Sigma^, noise delta = sqrt(q^) / m^, threshold epsilon = 2 lambda / m^
         # (attention 9)
         eta, delta, epsilon = (
@@ -97,7 +107,7 @@ class Evolution:
             np.sqrt(q_hat) / m_hat,
             2 * self.regularisation / m_hat,
         )
-        tolerance = 1e-2 if rough else 1e-6
+        tolerance = 1e-2 if rough else 1e-8
         law = law or SpectralLaw(self.target, noise=float(delta), tolerance=tolerance)
         if rough:
             points, weights = law.points, law.weights
@@ -113,6 +123,23 @@ class Evolution:
             overlap=float(eta * weights @ (f * (2 * points.u - points.x))),
             norm=float(eta**2 * weights @ f**2),
             response=float(2 / response_hat * weights @ (f * (points.x - points.u)) / delta**2),
+        )
+
+    def _shrunk(
+        self, q_hat: float, m_hat: float, response_hat: float, law: SpectralLaw | None
+    ) -> Learned:
+        """Compute the learned matrix of a penalty on its squared Frobenius norm."""
+        # S = eta (S* + delta Z), eta = m^ / (Sigma^ + 4 lambda), delta = sqrt(q^) / m^
+        # q = eta² (Q + delta²), m = eta Q, Sigma = 1 / (Sigma^ + 4 lambda)   (attention 23)
+        response = 1 / (response_hat + 4 * self.regularisation)
+        eta, delta = m_hat * response, float(np.sqrt(q_hat) / m_hat)
+        return Learned(
+            law=law or SpectralLaw(self.target, noise=delta),
+            threshold=-np.inf,
+            scale=float(eta),
+            overlap=float(eta * self.energy),
+            norm=float(eta**2 * (self.energy + delta**2)),
+            response=float(response),
         )
 
     def indices(self, learned: Learned, count: int, noise: float) -> tuple[np.ndarray, np.ndarray]:

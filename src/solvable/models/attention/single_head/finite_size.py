@@ -34,7 +34,12 @@ from solvable.models.attention.single_head.drawn import (
     sample_forms,
     turn_of,
 )
-from solvable.models.attention.single_head.evolution import Evolution, Learned, gaussian_points
+from solvable.models.attention.single_head.evolution import (
+    Evolution,
+    Learned,
+    gaussian_points,
+    kept,
+)
 from solvable.models.attention.single_head.outputs import (
     SoftmaxOutput,
     inverses,
@@ -198,8 +203,8 @@ class _Order:
         # the conjugates of the solution and of its samples differ by the sources   (attention 11)
         alpha = q_hat / (2 * float(np.mean(np.sum(seen.forces**2, axis=1))))
         sources = (m_hat - 2 * alpha * seen.overlap, response_hat - 2 * alpha * seen.response)
-        # correction -((m^)² / 4 Sigma^) J_1 from the spectrum, and the effect of Tr S*² / d larger by 1/d
-        gaussian = -(m_hat**2) / (4 * response_hat) * excess_moment(learned.law, learned.threshold)
+        # correction -(eta m^ / 4) J_1 from the spectrum, and the effect of Tr S*² / d larger by 1/d
+        gaussian = -m_hat * learned.scale / 4 * self._spectrum(learned)
         if not self.exponent:
             gaussian += alpha * slope
         key = (steps[0], steps[1])
@@ -211,6 +216,13 @@ class _Order:
         gain += self._second_order(learned, self.rows[key], orders[0])
         coordinates = np.array([alpha, *sources, place[3]])
         return _Place(coordinates, float(gaussian), float(alpha * self.size * gain), learned)
+
+    def _spectrum(self, learned: Learned) -> float:
+        """Coefficient J_1 of 1/d in the second moment of the kept eigenvalues."""
+        if np.isfinite(learned.threshold):
+            return excess_moment(learned.law, learned.threshold)
+        # E Tr Z² / d = 1 + 1/d, and Tr S*² / d is larger by 1/d for a random target   (attention 23)
+        return learned.law.variance + (0.0 if self.exponent else 1.0)
 
     def test_shapes(self, here: _Place) -> tuple[float, float]:
         """First orders of the two test errors because samples are not Gaussian matrices."""
@@ -251,9 +263,7 @@ class _Order:
         self.forces[name] = (s - omega) / response
         return s, self.forces[name]
 
-    def _gain(
-        self, drawn: _Samples, learned: Learned, orders: tuple[float, float, float]
-    ) -> float:
+    def _gain(self, drawn: _Samples, learned: Learned, orders: tuple[float, float, float]) -> float:
         """Mean change of a sample's term in Phi to first order in W (attention 16)."""
         output: SoftmaxOutput = self.one.output  # type: ignore[assignment]
         omega, response = learned.scale * drawn.omega, learned.response
@@ -332,8 +342,8 @@ class _Order:
 def row_means(learned: Learned) -> np.ndarray:
     """Mean divided difference of each eigenvalue, and its products with target, learned and itself."""
     x = learned.law.typical_places(400)
-    f, u = np.maximum(x - learned.threshold, 0.0), np.interp(x, learned.law.x, learned.law.u)
-    top, low = x[f > 0, None], x[f <= 0]
+    f, u = kept(x, learned.threshold), np.interp(x, learned.law.x, learned.law.u)
+    top, low = x[x > learned.threshold, None], x[x <= learned.threshold]
     divided = (top - learned.threshold) / (top - low)
     rows = np.concatenate([top.size + divided.sum(axis=1), divided.sum(axis=0)]) / x.size
     return np.array([rows.mean(), np.mean(rows * (2 * u - x)), np.mean(rows * f), np.mean(rows**2)])
@@ -348,6 +358,9 @@ def _second_draws(sets: int, columns: int, count: int) -> np.ndarray:
 
 def _orders(learned: Learned, conjugates: np.ndarray, d: int) -> tuple[float, float, float]:
     """Coefficients in W of tr Gamma³, of the token-dependent cubic term, and of tr Gamma⁴."""
+    if not np.isfinite(learned.threshold):
+        # one sample changes Tr (S* + delta Z)² by terms of first and second order in g only
+        return 0.0, 0.0, 0.0
     _, points, weights = tail_rule(learned.law, np.array([learned.threshold]))
     t = learned.law.variance
     # adding a spike theta to M changes Tr (M - b)_+² by the sum over p of theta^p tau_p, where

@@ -72,6 +72,15 @@ PRESETS = {
         },
         replicates=4,
     ),
+    "matrix": Preset(
+        "Weights with weight decay against the matrix S with a Frobenius penalty; half a minute.",
+        {
+            "dimension": (50,),
+            "trained": ("weights", "matrix"),
+            "sample_ratio": (0.15, 0.3, 0.6),
+        },
+        replicates=6,
+    ),
     "paper": Preset(
         "Two ranks in 100 dimensions (the paper uses 100 to 400); two minutes.",
         {
@@ -87,7 +96,7 @@ PRESETS = {
 system = System(
     name="single-head-attention",
     title="An attention head trained on a target head: errors, rank and spectrum",
-    version="3",
+    version="4",
     parameters=SingleHeadParameters,
     measure="measure:measure",
     predict="predict:predict",

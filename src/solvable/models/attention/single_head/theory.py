@@ -11,6 +11,7 @@ from solvable.models.attention.single_head.evolution import (
     Learned,
     Seen,
     fine_points,
+    kept,
 )
 from solvable.models.attention.single_head.outputs import Output
 from solvable.spectra.free_convolution import SpectralLaw
@@ -33,7 +34,7 @@ class SingleHeadState:
     train_error: float
     rank_fraction: float  # learned rank over d
     trace: float  # trace of the learned matrix, Tr S / d
-    objective: float  # minimum of the loss over d², alpha train_error + lambda trace
+    objective: float  # minimum of the loss over d², alpha train_error + lambda (trace or norm)
     replicon: (
         float  # growth factor of a small change's square per message-passing step (attention 13)
     )
@@ -52,7 +53,7 @@ class SingleHeadState:
 
     def eigenvalues(self, count: int) -> np.ndarray:
         """Predicted quantiles of the eigenvalues of the learned matrix, descending."""
-        return self.scale * np.maximum(self.law.typical_places(count) - self.threshold, 0.0)
+        return self.scale * kept(self.law.typical_places(count), self.threshold)
 
 
 def solve_output(
@@ -65,7 +66,8 @@ def solve_output(
     count = fine_points(evolution.output.size) if count is None else count
     conjugates, learned, seen, residual = evolution.solve(start, count)
     _, points, weights = tail_rule(learned.law, np.array([learned.threshold]))
-    trace = float(learned.scale * weights @ (points.x - learned.threshold))
+    trace = float(learned.scale * weights @ kept(points.x, learned.threshold))
+    penalised = learned.norm if evolution.ridge else trace
     return SingleHeadState(
         overlap=learned.overlap,
         norm=learned.norm,
@@ -79,7 +81,7 @@ def solve_output(
         train_error=seen.train_error,
         rank_fraction=float(weights.sum()),
         trace=trace,
-        objective=evolution.sample_ratio * seen.train_error + evolution.regularisation * trace,
+        objective=evolution.sample_ratio * seen.train_error + evolution.regularisation * penalised,
         replicon=replicon(learned, seen),
         split=evolution.split(learned),
         residual=residual,
@@ -99,10 +101,10 @@ def fresh_error(
 
 def replicon(learned: Learned, seen: Seen) -> float:
     """Factor by which a small change's square grows in one step of message passing (attention 13)."""
-    # replicon (2 alpha / Sigma^²) E|dg/domega|² <D_ij²> with D_ij = (f_i - f_j) / (x_i - x_j) and
+    # replicon 2 alpha (eta / m^)² E|dg/domega|² <D_ij²> with D_ij = (f_i - f_j) / (x_i - x_j) and
     # f = (x - epsilon)_+   (attention 13); for one linear token this is <D²> / (2 alpha)
     x = learned.law.typical_places(600)
     top, low = x[x > learned.threshold], x[x <= learned.threshold]
     divided = (top[:, None] - learned.threshold) / (top[:, None] - low)
     pairs = (top.size**2 + 2 * float(np.sum(divided**2))) / x.size**2
-    return pairs * seen.growth / seen.response**2
+    return pairs * seen.growth * (learned.scale / seen.overlap) ** 2
