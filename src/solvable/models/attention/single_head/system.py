@@ -70,7 +70,7 @@ PRESETS = {
             "target_inverse_temperature": (0.6, 1.5),
             "sample_ratio": (0.3, 0.6),
         },
-        replicates=4,
+        replicates=8,
     ),
     "matrix": Preset(
         "Weights with weight decay against the matrix S with a Frobenius penalty; half a minute.",
