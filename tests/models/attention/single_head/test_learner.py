@@ -5,7 +5,7 @@ import pytest
 
 from solvable.message_passing.loop import Start, message_passing
 from solvable.message_passing.outputs import Message
-from solvable.models.attention.single_head.learner import contrasts_of, to_indices, train_head
+from solvable.models.attention.single_head.learner import contrasts_of, train_head
 from solvable.models.attention.single_head.measure import draw_samples, draw_teacher
 from solvable.models.attention.single_head.outputs import forces, inverses, losses, proximal
 from solvable.models.attention.single_head.parameters import SingleHeadParameters
@@ -49,15 +49,13 @@ def head_messages(output, labels):
 
     def given(omega, cavity):
         variance = float(cavity[0, 0] / output.variances[0])
-        root = np.sqrt(output.variances)
-        centre = omega / root @ output.contrasts
-        s = proximal(output, labels, centre, variance)
+        turn = output.contrasts / np.sqrt(output.variances)[:, None]
+        s = proximal(output, labels, omega @ turn, variance)
         curvature = output.hessian(s, labels, convex=False)
         step = inverses(np.eye(output.size) + variance * curvature)
-        turn = output.contrasts / root[:, None]
         # dg / domega = -H (1 + Sigma H)^-1
         slope = -turn @ (curvature @ step).sum(axis=0) @ turn.T
-        return Message(to_indices(output, forces(output, s, labels)), slope)
+        return Message(forces(output, s, labels) @ turn.T, slope)
 
     return given
 

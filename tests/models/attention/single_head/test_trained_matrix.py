@@ -1,7 +1,10 @@
 """Training of the matrix S with a penalty on its Frobenius norm (attention 23)."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+import studies
 from linear_token import Linear
 
 from solvable.arrays import random_stream
@@ -11,6 +14,7 @@ from solvable.models.attention.single_head.finite_size import finite_size
 from solvable.models.attention.single_head.measure import draw_samples, draw_teacher, measure
 from solvable.models.attention.single_head.parameters import SingleHeadParameters
 from solvable.models.attention.single_head.predict import predict, state_of
+from solvable.models.attention.single_head.system import system
 from solvable.models.attention.single_head.theory import solve_output
 from solvable.spectra.product_measure import marchenko_pastur
 
@@ -110,3 +114,20 @@ def test_the_trained_matrix_is_the_stationary_point_of_its_objective(tokens):
         up, down = objective(found.matrix + change), objective(found.matrix - change)
         # the slope along the change is small compared with the curvature
         assert abs(up - down) < 0.05 * (up + down - 2 * found.objective)
+
+
+def test_the_claim_on_both_trainings_fails_if_they_are_equally_good():
+    setting = {"dimension": 40, "sample_ratio": 0.4, "regularisation": 0.05, "target": "power-law"}
+    weights, matrix = (
+        studies.point_of(system, setting | {"trained": trained}, 4, stream="trained")
+        for trained in ("weights", "matrix")
+    )
+    claim = "weights-beat-matrix"
+    assert studies.verdict_of(system, claim, [weights, matrix]).status == "holds"
+    equal = replace(matrix, metrics=weights.metrics)
+    assert studies.verdict_of(system, claim, [weights, equal]).status == "fails"
+    assert studies.verdict_of(system, "rank", [matrix]).status == "not testable"
+    studies.check_chance(system, [weights, matrix])
+    names = {figure.name for figure in studies.figures_of(system, [weights, matrix], 3)}
+    assert {"error-trained-matrix", "spectrum-trained-matrix-ratio-0.4"} <= names
+    assert "rank-trained-matrix" not in names

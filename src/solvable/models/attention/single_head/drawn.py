@@ -9,7 +9,7 @@ import numpy as np
 
 from solvable.arrays import random_stream
 from solvable.models.attention.single_head.evolution import Learned, kept
-from solvable.models.attention.single_head.outputs import SoftmaxOutput
+from solvable.models.attention.single_head.outputs import SoftmaxOutput, turn_of
 from solvable.spectra.measures import power_law
 
 BLOCK = 256
@@ -53,7 +53,7 @@ def _contrasts(output: SoftmaxOutput, products: np.ndarray, matrix: np.ndarray) 
     """Contrasts of the samples, computed from the products x_a^T S x_b."""
     rows, columns = output.pairs
     h = products[:, rows, columns] - np.where(rows == columns, np.trace(matrix), 0.0)
-    return np.asarray(h / np.sqrt(len(matrix) * output.variances) @ output.contrasts)
+    return np.asarray(h / np.sqrt(len(matrix)) @ turn_of(output))
 
 
 class Functions(NamedTuple):
@@ -84,11 +84,6 @@ def learned_functions(drawn: Drawn, learned: Learned) -> Functions:
     np.fill_diagonal(same, 0.0)
     tilts = 2 * (differences.sum(axis=1) + same.sum(axis=1))
     return Functions(vectors, values, divided, tilts)
-
-
-def turn_of(output: SoftmaxOutput) -> np.ndarray:
-    """Messages on the indices per force on a contrast."""
-    return np.asarray(output.contrasts / np.sqrt(output.variances)[:, None])
 
 
 def sample_forms(

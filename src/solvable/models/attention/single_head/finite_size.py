@@ -32,7 +32,6 @@ from solvable.models.attention.single_head.drawn import (
     learned_functions,
     products_of,
     sample_forms,
-    turn_of,
 )
 from solvable.models.attention.single_head.evolution import (
     Evolution,
@@ -46,6 +45,7 @@ from solvable.models.attention.single_head.outputs import (
     losses,
     proximal,
     responses,
+    turn_of,
 )
 from solvable.models.attention.single_head.theory import SingleHeadState, fresh_error
 from solvable.models.attention.single_head.two_tokens import Responses
@@ -76,6 +76,7 @@ class FiniteSize:
     energy: float
     train_error: float
     trace: float
+    """Order of Tr S / d, or of Tr S² / d with a penalty on the Frobenius norm."""
     test_shape: float
     noisy_test_shape: float
 
@@ -245,8 +246,8 @@ class _Order:
             functions = learned_functions(drawn, learned)
             sums, leverages = sample_forms(output, drawn, functions)
             traces = np.array([functions.kept.sum(), functions.tilts.sum()])
-            kept, tilts = np.moveaxis(sums - np.outer(output.variances == 2, traces), 2, 0)
-            omega = kept / np.sqrt(self.size * output.variances) @ output.contrasts
+            sums_kept, tilts = np.moveaxis(sums - np.outer(output.variances == 2, traces), 2, 0)
+            omega = sums_kept / np.sqrt(self.size) @ turn_of(output)
             whitened = _whitened(drawn.indices, omega, drawn.label_noise, self.one.energy, learned)
             parts.append((*whitened, leverages, tilts * (3 - output.variances)))
         target, omega, noise, leverages, tilts = map(np.concatenate, zip(*parts, strict=True))
@@ -296,7 +297,7 @@ class _Order:
             ]
         )
         values, vectors = np.linalg.eigh(joint)
-        draws = _second_draws(3, output.variances.size, self.count)
+        draws = _second_draws(output.variances.size, self.count)
         factor = vectors * np.sqrt(np.maximum(values, 0.0))
         three = np.einsum("ij,jnk->ink", factor @ vectors.T, draws)
         labels, omega = one.labels(three[0] @ output.contrasts), three[1] @ output.contrasts
@@ -350,10 +351,9 @@ def row_means(learned: Learned) -> np.ndarray:
 
 
 @lru_cache(maxsize=4)
-def _second_draws(sets: int, columns: int, count: int) -> np.ndarray:
-    """Sets of standard normal variables (sets, count, columns)."""
-    points = sobol_normals(sets * columns, count)
-    return points.reshape(count, sets, columns).transpose(1, 0, 2).copy()
+def _second_draws(columns: int, count: int) -> np.ndarray:
+    """Three sets of standard normal variables, (3, count, columns)."""
+    return sobol_normals(3 * columns, count).reshape(count, 3, columns).transpose(1, 0, 2).copy()
 
 
 def _orders(learned: Learned, conjugates: np.ndarray, d: int) -> tuple[float, float, float]:

@@ -14,6 +14,7 @@ from solvable.models.attention.single_head.outputs import (
     SoftmaxOutput,
     forces,
     losses,
+    turn_of,
 )
 from solvable.operators.sensors import TokenSensors
 
@@ -34,13 +35,7 @@ class HeadSolution:
 
 def contrasts_of(output: SoftmaxOutput, sensors: TokenSensors, matrix: np.ndarray) -> np.ndarray:
     """Contrasts (n, k) of a matrix on the samples."""
-    indices = sensors.forward(matrix) / np.sqrt(output.variances)
-    return np.asarray(indices @ output.contrasts)
-
-
-def to_indices(output: SoftmaxOutput, forces_on_contrasts: np.ndarray) -> np.ndarray:
-    """Map forces on contrasts to messages (n, K) on indices."""
-    return np.asarray(forces_on_contrasts @ output.contrasts.T / np.sqrt(output.variances))
+    return np.asarray(sensors.forward(matrix) @ turn_of(output))
 
 
 def train_head(
@@ -61,8 +56,8 @@ def train_head(
     def loss(flat: np.ndarray) -> tuple[float, np.ndarray]:
         B = flat.reshape(shape)
         value, pull = _misfit(sensors, labels, output, B @ B.T)
-        # loss d^-2 (sum |y - sigma|² + lambda d Tr S), derivative d^-2 (lambda d - sum g Phi)  (attention
-        # 8)
+        # loss d^-2 (sum |y - sigma|² + lambda d Tr S), derivative d^-2 (lambda d - sum g Phi)
+        # (attention 8)
         value += regularisation * d * (flat @ flat)
         return value / d**2, ((2 * regularisation * d * B - d * (pull @ B)) / d**2).ravel()
 
@@ -100,7 +95,7 @@ def _misfit(
 ) -> tuple[float, np.ndarray]:
     """Sum of squared errors, and the sum of forces times sensors, 2/d sum g Phi."""
     s = contrasts_of(output, sensors, matrix)
-    pull = sensors.adjoint(to_indices(output, forces(output, s, labels)))
+    pull = sensors.adjoint(forces(output, s, labels) @ turn_of(output).T)
     return float(losses(output, s, labels).sum()), pull
 
 

@@ -147,8 +147,8 @@ def _refusal(parameters: SingleHeadParameters, state: SingleHeadState) -> str:
         return (
             "the prediction is unstable because the loss has many minima: the replicon is "
             f"{state.replicon:.2g} (allowed: below 1), and {state.split:.1%} of the samples have two "
-            "proximal "
-            "minima (allowed: up to 0.1%). Raise regularisation, or lower inverse_temperature or noise."
+            "proximal minima (allowed: up to 0.1%). Raise regularisation, or lower "
+            "inverse_temperature or noise."
         )
     learned = state.rank_fraction * parameters.dimension
     # the learned rank scatters by about 1 between finite samples

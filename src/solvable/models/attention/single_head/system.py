@@ -48,7 +48,7 @@ PRESETS = {
             "regularisation": (0.1,),
             "sample_ratio": (0.15, 0.25, 0.4),
         },
-        replicates=4,
+        replicates=8,
     ),
     "decomposition": Preset(
         "Power-law targets at a strong penalty: parts of the error; half a minute.",
@@ -58,7 +58,7 @@ PRESETS = {
             "exponent": (1.0,),
             "noise": (1.0,),
             "regularisation": (0.3,),
-            "sample_ratio": (0.12, 0.25),
+            "sample_ratio": (0.18, 0.3),
         },
         replicates=4,
     ),

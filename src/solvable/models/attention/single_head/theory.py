@@ -47,8 +47,7 @@ class SingleHeadState:
     def stable(self) -> bool:
         """Return True if the fixed point describes a unique minimum."""
         # Samples with two proximal minima make the replicon infinite. Up to 0.1 % of such samples count
-        # as 0,
-        # because this fraction is below the quadrature error.
+        # as 0, because this fraction is below the quadrature error.
         return self.replicon < 1 and self.split <= 1e-3
 
     def eigenvalues(self, count: int) -> np.ndarray:
@@ -61,8 +60,8 @@ def solve_output(
 ) -> SingleHeadState:
     """Solve state evolution for a trained head, or for any other output function."""
     # The learned S minimises sum_mu |y_mu - sigma_beta(h_mu(S))|² + lambda d Tr S   (attention 8;
-    # arXiv:2509.24914). Its error is E = Q - 2 m + q, its rank over d is int_epsilon mu_delta (attention
-    # 12).
+    # arXiv:2509.24914). Its error is E = Q - 2 m + q, its rank over d is int_epsilon mu_delta
+    # (attention 12).
     count = fine_points(evolution.output.size) if count is None else count
     conjugates, learned, seen, residual = evolution.solve(start, count)
     _, points, weights = tail_rule(learned.law, np.array([learned.threshold]))
