@@ -14,6 +14,7 @@ import numpy as np
 
 from solvable.errors import InvalidData
 from solvable.operators.sensors import index_pairs
+from solvable.quasi_random import sobol_points
 
 POINTS = 64
 """Number of Sobol points for each posterior; an equal number of antithetic points is added."""
@@ -145,10 +146,7 @@ def _weighted(
 @cache
 def _uniform(columns: int, points: int = POINTS, seed: int = 0) -> np.ndarray:
     """Scrambled Sobol points with their antithetic points."""
-    from scipy.stats import qmc
-
-    half = qmc.Sobol(columns, seed=seed).random(points)
-    half = np.clip(half, 1e-12, 1 - 1e-12)
+    half = np.clip(sobol_points(columns, points, seed), 1e-12, 1 - 1e-12)
     return np.concatenate([half, 1 - half])
 
 

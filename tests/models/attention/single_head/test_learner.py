@@ -5,7 +5,7 @@ import pytest
 
 from solvable.message_passing.loop import Start, message_passing
 from solvable.message_passing.outputs import Message
-from solvable.models.attention.single_head.learner import contrasts_of, to_indices, train_head
+from solvable.models.attention.single_head.learner import contrasts_of, train_head
 from solvable.models.attention.single_head.measure import draw_samples, draw_teacher
 from solvable.models.attention.single_head.outputs import forces, inverses, losses, proximal
 from solvable.models.attention.single_head.parameters import SingleHeadParameters
@@ -49,15 +49,13 @@ def head_messages(output, labels):
 
     def given(omega, cavity):
         variance = float(cavity[0, 0] / output.variances[0])
-        root = np.sqrt(output.variances)
-        centre = omega / root @ output.contrasts
-        s = proximal(output, labels, centre, variance)
+        turn = output.contrasts / np.sqrt(output.variances)[:, None]
+        s = proximal(output, labels, omega @ turn, variance)
         curvature = output.hessian(s, labels, convex=False)
         step = inverses(np.eye(output.size) + variance * curvature)
-        turn = output.contrasts / root[:, None]
         # dg / domega = -H (1 + Sigma H)^-1
         slope = -turn @ (curvature @ step).sum(axis=0) @ turn.T
-        return Message(to_indices(output, forces(output, s, labels)), slope)
+        return Message(forces(output, s, labels) @ turn.T, slope)
 
     return given
 
@@ -113,10 +111,11 @@ def test_trained_weights_are_stationary_with_the_reported_objective():
         return fits / d**2 + 0.02 * np.trace(matrix) / d
 
     assert found.objective == pytest.approx(objective(S), rel=1e-10)
+    values, vectors = np.linalg.eigh(S)
+    factor = vectors * np.sqrt(np.maximum(values, 0))
     rng = np.random.default_rng(3)
     for _ in range(3):
-        change = 1e-4 * rng.standard_normal(found.factor.shape)
-        moved = found.factor + change
+        moved = factor + 1e-4 * rng.standard_normal(factor.shape)
         assert objective(moved @ moved.T) > found.objective
     assert found.gradient < 1e-3
 

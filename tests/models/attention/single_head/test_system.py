@@ -106,7 +106,9 @@ def test_a_head_that_learns_nothing_is_predicted():
 
 
 # three heads per point are too few for these claims; presets and the test of the peak judge them
-ELSEWHERE = ("scaling-law", "error-parts", "interpolation-rise", "interpolation-fall")
+ELSEWHERE = (
+    "scaling-law", "error-parts", "interpolation-rise", "interpolation-fall", "weights-beat-matrix",
+)  # fmt: skip
 FEW = [claim for claim in CLAIMS if claim.name not in ELSEWHERE]
 
 

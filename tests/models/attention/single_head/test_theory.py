@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from linear_token import Linear
 
 from solvable.models.attention.single_head.evolution import Evolution, gaussian_points
 from solvable.models.attention.single_head.outputs import SoftmaxOutput, forces, proximal
@@ -10,21 +11,6 @@ from solvable.models.quadratic.narrow_theory import instability, solve_narrow
 from solvable.models.quadratic.network.theory import solve_quadratic
 from solvable.spectra.product_measure import marchenko_pastur
 from solvable.spectra.thresholds import interpolation_threshold, perfect_recovery_threshold
-
-
-class Linear:
-    """Linear output: one token with the logit as label."""
-
-    size = 1
-
-    def values(self, s):
-        return np.sqrt(2) * s
-
-    def jacobian(self, s):
-        return np.full((len(s), 1, 1), np.sqrt(2))
-
-    def hessian(self, s, y, *, convex):
-        return np.full((len(s), 1, 1), 4.0)
 
 
 def solve(alpha, rho, penalty, noise, *, tokens=2, inverse_temperature=1.0):

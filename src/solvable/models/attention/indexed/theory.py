@@ -8,6 +8,7 @@ import numpy as np
 
 from solvable.message_passing.signal_laws import SymmetricSignal
 from solvable.models.attention.indexed.parameters import Activation, IndexedParameters
+from solvable.quasi_random import sobol_normals
 from solvable.spectra.free_convolution import SpectralLaw
 
 
@@ -116,8 +117,4 @@ def _softmax(row: np.ndarray) -> np.ndarray:
 @lru_cache(maxsize=16)
 def gaussian_draws(columns: int, draws: int = 2**14) -> np.ndarray:
     """Scrambled Sobol points as standard normal variables, (draws, columns)."""
-    from scipy.special import ndtri
-    from scipy.stats import qmc
-
-    points = qmc.Sobol(columns, seed=0).random(draws)
-    return np.asarray(ndtri(np.clip(points, 1e-12, 1 - 1e-12)))
+    return sobol_normals(columns, draws)

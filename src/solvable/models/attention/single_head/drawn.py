@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from solvable.arrays import random_stream
-from solvable.models.attention.single_head.evolution import Learned
-from solvable.models.attention.single_head.outputs import SoftmaxOutput
+from solvable.models.attention.single_head.evolution import Learned, kept
+from solvable.models.attention.single_head.outputs import SoftmaxOutput, turn_of
 from solvable.spectra.measures import power_law
 
 BLOCK = 256
@@ -53,7 +53,7 @@ def _contrasts(output: SoftmaxOutput, products: np.ndarray, matrix: np.ndarray) 
     """Contrasts of the samples, computed from the products x_a^T S x_b."""
     rows, columns = output.pairs
     h = products[:, rows, columns] - np.where(rows == columns, np.trace(matrix), 0.0)
-    return np.asarray(h / np.sqrt(len(matrix) * output.variances) @ output.contrasts)
+    return np.asarray(h / np.sqrt(len(matrix)) @ turn_of(output))
 
 
 class Functions(NamedTuple):
@@ -70,11 +70,11 @@ class Functions(NamedTuple):
 def learned_functions(drawn: Drawn, learned: Learned) -> Functions:
     """Functions of the eigenvalues of target plus noise at the learned noise and threshold."""
     y, vectors = np.linalg.eigh(drawn.target + learned.law.noise * drawn.noise)
-    kept = np.maximum(y - learned.threshold, 0.0)
+    values = kept(y, learned.threshold)
     gaps = y[:, None] - y[None]
     np.fill_diagonal(gaps, 1.0)
-    divided = (kept[:, None] - kept[None]) / gaps
-    np.fill_diagonal(divided, (kept > 0).astype(float))
+    divided = (values[:, None] - values[None]) / gaps
+    np.fill_diagonal(divided, (y > learned.threshold).astype(float))
     rows = divided.sum(axis=1)
     # sum_jk f[i, j, k] = sum_k (sum_j D_ij - sum_j D_jk) / (y_i - y_k); the term k = i uses the
     # difference in j instead
@@ -83,12 +83,7 @@ def learned_functions(drawn: Drawn, learned: Learned) -> Functions:
     same = (np.diag(divided)[:, None] - divided) / gaps
     np.fill_diagonal(same, 0.0)
     tilts = 2 * (differences.sum(axis=1) + same.sum(axis=1))
-    return Functions(vectors, kept, divided, tilts)
-
-
-def turn_of(output: SoftmaxOutput) -> np.ndarray:
-    """Messages on the indices per force on a contrast."""
-    return np.asarray(output.contrasts / np.sqrt(output.variances)[:, None])
+    return Functions(vectors, values, divided, tilts)
 
 
 def sample_forms(

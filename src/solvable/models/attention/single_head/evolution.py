@@ -14,6 +14,7 @@ from solvable.models.attention.single_head.outputs import (
     proximal,
     responses,
 )
+from solvable.quasi_random import sobol_normals
 from solvable.spectra.free_convolution import SpectralLaw
 from solvable.spectra.functionals import tail_rule
 from solvable.spectra.measures import Measure
@@ -32,13 +33,15 @@ def fine_points(contrasts: int) -> int:
 @lru_cache(maxsize=8)
 def gaussian_points(columns: int, count: int) -> np.ndarray:
     """Fixed scrambled Sobol points and their reflections, as standard Gaussian variables."""
-    from scipy.special import ndtri
-    from scipy.stats import qmc
-
-    half = ndtri(qmc.Sobol(columns, seed=0).random(count // 2))
+    half = sobol_normals(columns, count // 2)
     points = np.concatenate([half, -half])
     points.setflags(write=False)
     return points
+
+
+def kept(x: np.ndarray, threshold: float) -> np.ndarray:
+    """Eigenvalues that S over its scale keeps of the eigenvalues x of S* + noise Z."""
+    return np.maximum(x - threshold, 0.0) if np.isfinite(threshold) else x
 
 
 class Learned(NamedTuple):
@@ -46,6 +49,7 @@ class Learned(NamedTuple):
 
     law: SpectralLaw
     threshold: float
+    """Threshold on the eigenvalues; minus infinity if S = scale (S* + noise Z) (attention 23)."""
     scale: float
     overlap: float
     """Overlap m = Tr S S* / d."""
@@ -77,6 +81,8 @@ class Evolution:
     regularisation: float
     teacher: Output | None = None
     """Output of the target; default the output of the learner."""
+    ridge: bool = False
+    """Penalty on the squared Frobenius norm of S instead of on its trace."""
     energy: float = field(init=False)
     _messages: dict[int, np.ndarray] = field(init=False, default_factory=dict)
 
@@ -92,6 +98,8 @@ class Evolution:
     ) -> Learned:
         """Compute the learned matrix from the logarithms of the conjugates (norm, overlap, response)."""
         q_hat, m_hat, response_hat = np.exp(conjugates)
+        if self.ridge:
+            return self._shrunk(q_hat, m_hat, response_hat, law)
         # scale eta = m^ / Sigma^, noise delta = sqrt(q^) / m^, threshold epsilon = 2 lambda / m^
         # (attention 9)
         eta, delta, epsilon = (
@@ -115,6 +123,23 @@ class Evolution:
             overlap=float(eta * weights @ (f * (2 * points.u - points.x))),
             norm=float(eta**2 * weights @ f**2),
             response=float(2 / response_hat * weights @ (f * (points.x - points.u)) / delta**2),
+        )
+
+    def _shrunk(
+        self, q_hat: float, m_hat: float, response_hat: float, law: SpectralLaw | None
+    ) -> Learned:
+        """Compute the learned matrix of a penalty on its squared Frobenius norm."""
+        # S = eta (S* + delta Z), eta = m^ / (Sigma^ + 4 lambda), delta = sqrt(q^) / m^
+        # q = eta² (Q + delta²), m = eta Q, Sigma = 1 / (Sigma^ + 4 lambda)   (attention 23)
+        response = 1 / (response_hat + 4 * self.regularisation)
+        eta, delta = m_hat * response, float(np.sqrt(q_hat) / m_hat)
+        return Learned(
+            law=law or SpectralLaw(self.target, noise=delta),
+            threshold=-np.inf,
+            scale=float(eta),
+            overlap=float(eta * self.energy),
+            norm=float(eta**2 * (self.energy + delta**2)),
+            response=float(response),
         )
 
     def indices(self, learned: Learned, count: int, noise: float) -> tuple[np.ndarray, np.ndarray]:

@@ -11,6 +11,7 @@ from solvable.frame.panels import Panel
 from solvable.frame.points import Point
 from solvable.frame.spectrum import Law, Spectrum
 from solvable.frame.traces import Trace
+from solvable.models.attention.single_head.parameters import AXIS
 from solvable.models.attention.single_head.predict import state_of
 from solvable.plots.figure import Marker
 
@@ -47,6 +48,7 @@ TRAIN = Panel(
 RANK = Panel(
     "rank", "Learned directions", "rank / d", [Trace("rank_fraction", "")],
     "Rank of the learned matrix over d. A width above this rank has no effect.", y_range=(0.0, 1.02),
+    when=lambda curve: curve.setting.trained == "weights",
 )  # fmt: skip
 
 
@@ -57,28 +59,37 @@ def shown_spectra(curve: Curve) -> list[Point]:
 
 
 def eigenvalues(point: Point) -> list[np.ndarray]:
-    """Eigenvalues of each replicate that exceed 0 by more than rounding errors."""
+    """Eigenvalues of each replicate; those of trained weights that exceed 0 by more than rounding."""
     state, rows = state_of(point.setting), point.values("eigenvalues")
     rows = rows[np.isfinite(rows).all(axis=-1)]
+    if point.setting.trained == "matrix":
+        return list(rows)
     end = state.scale * (float(state.law.edges[-1, 1]) - state.threshold)
     return [row[row > 1e-3 * max(float(rows.max(initial=0.0)), end, 0.1)] for row in rows]
 
 
 def law(point: Point, values: Sequence[np.ndarray]) -> Law:
-    """Predicted density of the positive eigenvalues, and the edge of the noise spectrum spectrum."""
+    """Predicted density of the shown eigenvalues, and the edge of the noise spectrum."""
     setting, state = point.setting, state_of(point.setting)
-    end = state.scale * (float(state.law.edges[-1, 1]) - state.threshold)
+    cut = setting.trained == "weights"
+    threshold = state.threshold if cut else 0.0
+    end = state.scale * (float(state.law.edges[-1, 1]) - threshold)
     top = max(max((float(row.max(initial=0.0)) for row in values), default=0.0), end, 0.1)
-    x = np.linspace(0.0, 1.02 * top, 600)
+    low = (
+        0.0 if cut else min(float(np.min(values, initial=0.0)), state.scale * state.law.edges[0, 0])
+    )
+    x = np.linspace(1.02 * low, 1.02 * top, 600)
     # an eigenvalue s of S corresponds to the eigenvalue s / eta + epsilon of S* + delta Z
-    density = setting.dimension * state.law.density(x / state.scale + state.threshold) / state.scale
-    edge = state.scale * max(2 * state.effective_noise - state.threshold, 0.0)
+    density = setting.dimension * state.law.density(x / state.scale + threshold) / state.scale
+    edge = state.scale * max(2 * state.effective_noise - threshold, 0.0)
     return Law(
         [("law", x, density, "line")],
         [Marker(edge, "edge of the noise spectrum", 2)],
-        np.linspace(0.0, 1.02 * top, int(np.clip(setting.dimension / 4, 15, 40)) + 1),
+        np.linspace(1.02 * low, 1.02 * top, int(np.clip(setting.dimension / 4, 15, 40)) + 1),
         f"{float(point.mean('rank_fraction')):.0%} of the eigenvalues are positive; predicted: "
-        f"{state.rank_fraction:.0%}.",
+        f"{state.rank_fraction:.0%}."
+        if cut
+        else "",
         quantile=0.97,
     )
 
@@ -97,9 +108,16 @@ PARTS = Panel(
 )  # fmt: skip
 
 
+TRAINING = Panel(
+    "training", "Weights against matrix", "matrix error (|S − S*|²/d)",
+    [Trace("matrix_error", "")],
+    "Weights with weight decay, and the matrix S with a penalty on its Frobenius norm (lines: limit).",
+    along=AXIS, overlay=("trained",), y_scale="log",
+)  # fmt: skip
 SPECTRUM = Spectrum(
     "spectrum", "Learned spectrum at n/d² = {:.3g}", "eigenvalue of S", eigenvalues, law, shown_spectra,
-    "Positive eigenvalues of the learned matrix (histogram) and their predicted density (line).",
+    "Eigenvalues of the learned matrix (histogram; of trained weights the positive ones) and their "
+    "predicted density (line).",
     label="learned", place="ratio-{:.3g}",
 )  # fmt: skip
 
@@ -110,5 +128,6 @@ PANELS = (
     TRAIN,
     RANK,
     PARTS,
+    TRAINING,
     SPECTRUM,
 )

@@ -24,7 +24,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from solvable.arrays import random_stream
 from solvable.errors import NotConverged
 from solvable.models.attention.single_head.drawn import (
     drawn_target,
@@ -33,16 +32,24 @@ from solvable.models.attention.single_head.drawn import (
     learned_functions,
     products_of,
     sample_forms,
-    turn_of,
 )
-from solvable.models.attention.single_head.evolution import Evolution, Learned, gaussian_points
+from solvable.models.attention.single_head.evolution import (
+    Evolution,
+    Learned,
+    gaussian_points,
+    kept,
+)
 from solvable.models.attention.single_head.outputs import (
     SoftmaxOutput,
     inverses,
     losses,
     proximal,
+    responses,
+    turn_of,
 )
 from solvable.models.attention.single_head.theory import SingleHeadState, fresh_error
+from solvable.models.attention.single_head.two_tokens import Responses
+from solvable.quasi_random import sobol_normals
 from solvable.spectra.excess_mass import excess_moment
 from solvable.spectra.free_convolution import SpectralLaw
 from solvable.spectra.functionals import tail_rule
@@ -69,6 +76,7 @@ class FiniteSize:
     energy: float
     train_error: float
     trace: float
+    """Order of Tr S / d, or of Tr S² / d with a penalty on the Frobenius norm."""
     test_shape: float
     noisy_test_shape: float
 
@@ -191,24 +199,31 @@ class _Order:
         one.regularisation = float(np.exp(place[3]))
         learned = one.learn(conjugates, self.laws.get(steps[0]))
         self.laws[steps[0]] = learned.law
-        seen = one.look(learned, POINTS)
         q_hat, m_hat, response_hat = np.exp(conjugates)
-        alpha = q_hat / seen.norm
-        sources = (m_hat - alpha * seen.overlap, response_hat - alpha * seen.response)
-        # correction -((m^)² / 4 Sigma^) J_1 from the spectrum, and the effect of Tr S*² / d larger by 1/d
-        gaussian = -(m_hat**2) / (4 * response_hat) * excess_moment(learned.law, learned.threshold)
-        envelope, slope = self._envelope(learned)
+        envelope, slope, seen = self._envelope(learned)
+        # the conjugates of the solution and of its samples differ by the sources   (attention 11)
+        alpha = q_hat / (2 * float(np.mean(np.sum(seen.forces**2, axis=1))))
+        sources = (m_hat - 2 * alpha * seen.overlap, response_hat - 2 * alpha * seen.response)
+        # correction -(eta m^ / 4) J_1 from the spectrum, and the effect of Tr S*² / d larger by 1/d
+        gaussian = -m_hat * learned.scale / 4 * self._spectrum(learned)
         if not self.exponent:
             gaussian += alpha * slope
         key = (steps[0], steps[1])
         if key not in self.samples:
             self.samples[key] = self._drawn_samples(learned)
             self.rows[key] = row_means(learned)
-        gain = self._gain(self.samples[key], learned, conjugates) - envelope
-        third = _orders(learned, conjugates, self.size)[0]
-        gain += self._second_order(learned, self.rows[key], third)
+        orders = _orders(learned, conjugates, self.size)
+        gain = self._gain(self.samples[key], learned, orders) - envelope
+        gain += self._second_order(learned, self.rows[key], orders[0])
         coordinates = np.array([alpha, *sources, place[3]])
         return _Place(coordinates, float(gaussian), float(alpha * self.size * gain), learned)
+
+    def _spectrum(self, learned: Learned) -> float:
+        """Coefficient J_1 of 1/d in the second moment of the kept eigenvalues."""
+        if np.isfinite(learned.threshold):
+            return excess_moment(learned.law, learned.threshold)
+        # E Tr Z² / d = 1 + 1/d, and Tr S*² / d is larger by 1/d for a random target   (attention 23)
+        return learned.law.variance + (0.0 if self.exponent else 1.0)
 
     def test_shapes(self, here: _Place) -> tuple[float, float]:
         """First orders of the two test errors because samples are not Gaussian matrices."""
@@ -231,8 +246,8 @@ class _Order:
             functions = learned_functions(drawn, learned)
             sums, leverages = sample_forms(output, drawn, functions)
             traces = np.array([functions.kept.sum(), functions.tilts.sum()])
-            kept, tilts = np.moveaxis(sums - np.outer(output.variances == 2, traces), 2, 0)
-            omega = kept / np.sqrt(self.size * output.variances) @ output.contrasts
+            sums_kept, tilts = np.moveaxis(sums - np.outer(output.variances == 2, traces), 2, 0)
+            omega = sums_kept / np.sqrt(self.size) @ turn_of(output)
             whitened = _whitened(drawn.indices, omega, drawn.label_noise, self.one.energy, learned)
             parts.append((*whitened, leverages, tilts * (3 - output.variances)))
         target, omega, noise, leverages, tilts = map(np.concatenate, zip(*parts, strict=True))
@@ -249,13 +264,13 @@ class _Order:
         self.forces[name] = (s - omega) / response
         return s, self.forces[name]
 
-    def _gain(self, drawn: _Samples, learned: Learned, conjugates: np.ndarray) -> float:
+    def _gain(self, drawn: _Samples, learned: Learned, orders: tuple[float, float, float]) -> float:
         """Mean change of a sample's term in Phi to first order in W (attention 16)."""
         output: SoftmaxOutput = self.one.output  # type: ignore[assignment]
         omega, response = learned.scale * drawn.omega, learned.response
         s, g = self._settled("drawn", drawn.labels, omega, response)
         forms = forms_of(output, g @ turn_of(output).T)
-        third, cubic, fourth = _orders(learned, conjugates, self.size)
+        third, cubic, fourth = orders
         squares = products_of(forms, forms)
         cubes = products_of(squares, forms)
         w = response * np.einsum("ni,nij,nj->n", g, drawn.leverages, g)
@@ -271,22 +286,21 @@ class _Order:
         one, d = self.one, self.size
         output: SoftmaxOutput = one.output  # type: ignore[assignment]
         k, root = output.size, np.sqrt(output.variances)
-        # to this order, the centred forms x^T S* x, x^T S x and x^T rho x are Gaussian
+        # to this order, the noisy form x^T S* x and the centred x^T S x and x^T rho x are Gaussian
         m, q, (mean, with_target, with_kept, square) = learned.overlap, learned.norm, means
         with_learned = learned.scale * with_kept
         joint = np.array(
             [
-                [one.energy, m, with_target],
+                [one.energy + one.noise / 2, m, with_target],
                 [m, q, with_learned],
                 [with_target, with_learned, square],
             ]
         )
         values, vectors = np.linalg.eigh(joint)
-        draws = _second_draws(output, DRAWS * self.count)
+        draws = _second_draws(output.variances.size, self.count)
         factor = vectors * np.sqrt(np.maximum(values, 0.0))
-        three = np.einsum("ij,jnk->ink", factor @ vectors.T, draws[0])
-        target, omega = three[0] @ output.contrasts, three[1] @ output.contrasts
-        labels = one.labels(target + np.sqrt(one.noise / 2) * draws[1])
+        three = np.einsum("ij,jnk->ink", factor @ vectors.T, draws)
+        labels, omega = one.labels(three[0] @ output.contrasts), three[1] @ output.contrasts
         s, g = self._settled("second", labels, omega, learned.response)
         curvature = output.hessian(s, labels, convex=False)
         bend = products_of(curvature, inverses(np.eye(k) + learned.response * curvature))
@@ -302,10 +316,11 @@ class _Order:
         slope = pulled + 3 * third * (entries_of(output, products_of(forms, forms)) @ turn)
         return float(np.mean(np.einsum("ni,nij,nj->n", slope, bend, slope)) / 2)
 
-    def _envelope(self, learned: Learned) -> tuple[float, float]:
+    def _envelope(self, learned: Learned) -> tuple[float, float, Responses]:
         """Mean over Gaussian indices of the minimum over z of loss + (z - omega)² / (2 Sigma).
 
-        Also return the derivative of this mean in the variance Q + Delta / 2 of the noisy indices.
+        Also return the derivative of this mean in the variance Q + Delta / 2 of the noisy indices, and
+        the responses of the samples.
         """
         one, output = self.one, self.one.output
         k, points = output.size, _whitened_points(2 * output.size, POINTS)
@@ -318,30 +333,34 @@ class _Order:
         error = labels - output.values(s)
         mean = np.sum(error**2, axis=1) + np.sum(g**2, axis=1) * learned.response / 2
         # d seen = seen / (2 total), d omega = -m seen / (2 total²) + m² apart / (2 total² rest)
-        pull = np.einsum("no,nok->nk", error, (one.teacher or output).jacobian(seen))
+        teacher = one.teacher or output
+        pull = np.einsum("no,nok->nk", error, teacher.jacobian(seen))
         slope = pull * seen / total + g * (m * seen - m**2 / rest * apart) / (2 * total**2)
-        return float(np.mean(mean)), float(np.mean(np.sum(slope, axis=1)))
+        found = responses(output, teacher, s, labels, seen, learned.response)
+        return float(np.mean(mean)), float(np.mean(np.sum(slope, axis=1))), found
 
 
 def row_means(learned: Learned) -> np.ndarray:
     """Mean divided difference of each eigenvalue, and its products with target, learned and itself."""
     x = learned.law.typical_places(400)
-    f, (u, _) = np.maximum(x - learned.threshold, 0.0), learned.law.preimage(x)
-    top, low = x[f > 0, None], x[f <= 0]
+    f, u = kept(x, learned.threshold), np.interp(x, learned.law.x, learned.law.u)
+    top, low = x[x > learned.threshold, None], x[x <= learned.threshold]
     divided = (top - learned.threshold) / (top - low)
     rows = np.concatenate([top.size + divided.sum(axis=1), divided.sum(axis=0)]) / x.size
     return np.array([rows.mean(), np.mean(rows * (2 * u - x)), np.mean(rows * f), np.mean(rows**2)])
 
 
 @lru_cache(maxsize=4)
-def _second_draws(output: SoftmaxOutput, samples: int) -> tuple[np.ndarray, np.ndarray]:
-    rng = random_stream(0, "second order of a head")
-    indices = rng.standard_normal((3, samples, output.variances.size))
-    return indices, rng.standard_normal((samples, output.size))
+def _second_draws(columns: int, count: int) -> np.ndarray:
+    """Three sets of standard normal variables, (3, count, columns)."""
+    return sobol_normals(3 * columns, count).reshape(count, 3, columns).transpose(1, 0, 2).copy()
 
 
 def _orders(learned: Learned, conjugates: np.ndarray, d: int) -> tuple[float, float, float]:
     """Coefficients in W of tr Gamma³, of the token-dependent cubic term, and of tr Gamma⁴."""
+    if not np.isfinite(learned.threshold):
+        # one sample changes Tr (S* + delta Z)² by terms of first and second order in g only
+        return 0.0, 0.0, 0.0
     _, points, weights = tail_rule(learned.law, np.array([learned.threshold]))
     t = learned.law.variance
     # adding a spike theta to M changes Tr (M - b)_+² by the sum over p of theta^p tau_p, where

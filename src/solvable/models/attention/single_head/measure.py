@@ -7,7 +7,11 @@ from collections.abc import Mapping
 import numpy as np
 
 from solvable.frame.points import Metrics
-from solvable.models.attention.single_head.learner import contrasts_of, train_head
+from solvable.models.attention.single_head.learner import (
+    contrasts_of,
+    train_head,
+    train_matrix,
+)
 from solvable.models.attention.single_head.outputs import SoftmaxOutput
 from solvable.models.attention.single_head.parameters import SingleHeadParameters
 from solvable.operators.sensors import TokenSensors
@@ -53,26 +57,23 @@ def measure(parameters: SingleHeadParameters, rng: np.random.Generator) -> Metri
     factor = draw_teacher(parameters, rng)["factor"]
     target = factor @ factor.T
     sensors, _, labels = draw_samples(parameters, target, parameters.n_samples, rng)
-    found = train_head(
-        sensors,
-        labels,
-        output,
-        regularisation=parameters.regularisation,
-        width=parameters.width,
-        seed=int(rng.integers(2**31)),
-    )
+    seed, penalty = int(rng.integers(2**31)), parameters.regularisation
+    if parameters.trained == "matrix":
+        found = train_matrix(sensors, labels, output, regularisation=penalty)
+    else:
+        found = train_head(
+            sensors, labels, output, regularisation=penalty, width=parameters.width, seed=seed
+        )
     matrix = found.matrix
     clean, noisy = _fresh_errors(parameters, target, matrix, output, rng)
-    values = np.zeros(d)
-    kept = np.linalg.svd(found.factor, compute_uv=False) ** 2
-    values[: kept.size] = kept
+    values = np.linalg.eigvalsh(matrix)[::-1]
     return {
         "matrix_error": float(np.sum((matrix - target) ** 2) / d),
         "test_error": clean,
         "noisy_test_error": noisy,
         "train_error": found.train_error,
         # the penalty shrinks unused columns towards 0 but never to 0, so small eigenvalues count as 0
-        "rank_fraction": float(np.mean(values > 1e-4 * max(float(values[0]), 0.1))),
+        "rank_fraction": float(np.mean(np.abs(values) > 1e-4 * max(float(values[0]), 0.1))),
         "overlap": float(np.sum(matrix * target) / d),
         "norm": float(np.sum(matrix**2) / d),
         "eigenvalues": [float(value) for value in values],

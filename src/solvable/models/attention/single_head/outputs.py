@@ -58,8 +58,7 @@ class SoftmaxOutput:
     def contrasts(self) -> np.ndarray:
         """Orthonormal columns C (K, k); indices h have the contrasts s = C^T h / sqrt(v)."""
         # The softmax does not change if all logits shift by the same amount, which moves h / sqrt(v)
-        # along
-        # 1 / sqrt(v). Orthogonal directions do not depend on the shift.
+        # along 1 / sqrt(v). Orthogonal directions do not depend on the shift.
         shift = 1 / np.sqrt(self.variances)
         return np.asarray(np.linalg.svd(shift[None])[2][1:].T)
 
@@ -124,6 +123,11 @@ class SoftmaxOutput:
             return (squares @ products.reshape(2, -1)).reshape(-1, self.size, self.size)
         slope = self._centred(p).reshape(len(p), -1, self.size)
         return np.asarray(slope.transpose(0, 2, 1) @ (weights.reshape(len(p), -1, 1) * slope))
+
+
+def turn_of(output: SoftmaxOutput) -> np.ndarray:
+    """Matrix (K, k) from indices to contrasts; its transpose maps forces on contrasts to messages."""
+    return np.asarray(output.contrasts / np.sqrt(output.variances)[:, None])
 
 
 def losses(output: Output, indices: np.ndarray, labels: np.ndarray) -> np.ndarray:

@@ -30,10 +30,12 @@ class SingleHeadParameters(Parameters):
     """Rank r of a Wishart target's weights over d."""
     exponent: float = Field(1.0, gt=0.5, le=5)
     """Exponent gamma of the eigenvalues of a power-law target, s_i ~ i^-gamma with Tr S*² = d."""
+    trained: Literal["weights", "matrix"] = "weights"
+    """Train the weights W with weight decay, or any symmetric S with a penalty on its Frobenius norm."""
     width_ratio: float = Field(1.0, gt=0, le=10)
     """Width p of the trained weights over d; above the learned rank the width has no effect."""
     regularisation: float = Field(0.02, ge=1e-4, le=10)
-    """Penalty lambda on Tr S, equal to the weight decay times sqrt(width / d)."""
+    """Penalty lambda on Tr S, the weight decay times sqrt(width / d); for `trained=matrix` on Tr S²."""
     inverse_temperature: float = Field(1.0, ge=0.1, le=3)
     """Inverse temperature beta of the softmax of the trained head."""
     target_inverse_temperature: float = Field(0.0, ge=0, le=3)
@@ -102,6 +104,7 @@ AXIS = Axis(
         "target_inverse_temperature": "inverse temperature {:g} of the target",
         "target": "{} target",
         "exponent": "exponent {:g}",
+        "trained": "trained {}",
     },
     margin=1.15,
     resolution=20,

@@ -93,6 +93,8 @@ def _metrics(
 ) -> Metrics:
     d, contrasts = parameters.dimension, parameters.output.size
     metrics: Metrics = {name: float(getattr(state, name)) for name in NUMBERS}
+    if not np.isfinite(state.threshold):
+        metrics["threshold"] = None
     metrics["eigenvalues"] = None
     if d <= 2_000:
         metrics["eigenvalues"] = [float(value) for value in state.eigenvalues(d)]
@@ -145,12 +147,14 @@ def _refusal(parameters: SingleHeadParameters, state: SingleHeadState) -> str:
         return (
             "the prediction is unstable because the loss has many minima: the replicon is "
             f"{state.replicon:.2g} (allowed: below 1), and {state.split:.1%} of the samples have two "
-            "proximal "
-            "minima (allowed: up to 0.1%). Raise regularisation, or lower inverse_temperature or noise."
+            "proximal minima (allowed: up to 0.1%). Raise regularisation, or lower "
+            "inverse_temperature or noise."
         )
     learned = state.rank_fraction * parameters.dimension
     # the learned rank scatters by about 1 between finite samples
-    if parameters.width < min(learned + 2, parameters.dimension):
+    if parameters.trained == "weights" and parameters.width < min(
+        learned + 2, parameters.dimension
+    ):
         return (
             f"width_ratio is {parameters.width_ratio:g} ({parameters.width} columns), and the predicted "
             f"rank is {learned:.1f}; allowed: a width of at least the rank plus 2. Set width_ratio >= "
@@ -161,6 +165,8 @@ def _refusal(parameters: SingleHeadParameters, state: SingleHeadState) -> str:
 
 def _parts(state: SingleHeadState) -> Metrics:
     """Parts of the matrix error, and the threshold over the effective noise (attention 19)."""
+    if not np.isfinite(state.threshold):
+        return dict.fromkeys(PARTS)
     parts = error_parts(
         state.law.target, effective_noise=state.effective_noise, threshold=state.threshold,
         scale=state.scale,
@@ -177,7 +183,11 @@ def _thresholds(parameters: SingleHeadParameters, contrasts: int) -> Metrics:
     # At vanishing regularisation a sample fixes k = (T² + T - 2) / 2 linear functions of the matrix. So
     # each threshold is the threshold for one linear measurement per sample, divided by k.
     recovery, interpolation = None, None
-    if parameters.noise:
+    if parameters.trained == "matrix":
+        # as many linear functions as a symmetric matrix has free entries, k n = d² / 2   (attention 23)
+        free = 1 / (2 * contrasts)
+        recovery, interpolation = (None, free) if parameters.noise else (free, None)
+    elif parameters.noise:
         key = _key(parameters)._replace(sample_ratio=1.0, regularisation=1.0)
         interpolation = _interpolation(key) / contrasts
     elif parameters.target == "wishart":
@@ -205,6 +215,8 @@ class Key(NamedTuple):
     tokens: int
     inverse_temperature: float
     target_inverse_temperature: float
+    ridge: bool
+    """Penalty on the squared Frobenius norm of a trained matrix."""
 
 
 def _key(parameters: SingleHeadParameters) -> Key:
@@ -214,6 +226,7 @@ def _key(parameters: SingleHeadParameters) -> Key:
         parameters.exponent if power_law else 0.0, parameters.dimension if power_law else 0,
         parameters.ratio, parameters.noise, parameters.regularisation, parameters.tokens,
         parameters.inverse_temperature, parameters.teacher.inverse_temperature,
+        parameters.trained == "matrix",
     )  # fmt: skip
 
 
@@ -223,7 +236,9 @@ def _evolution(key: Key) -> Evolution:
     target: Measure = marchenko_pastur(key.rank_ratio)
     if key.exponent:
         target = power_law(dimension=key.dimension, exponent=key.exponent)
-    return Evolution(output, target, key.sample_ratio, key.noise, key.regularisation, teacher)
+    return Evolution(
+        output, target, key.sample_ratio, key.noise, key.regularisation, teacher, key.ridge
+    )
 
 
 @lru_cache(maxsize=1024)

@@ -48,7 +48,7 @@ PRESETS = {
             "regularisation": (0.1,),
             "sample_ratio": (0.15, 0.25, 0.4),
         },
-        replicates=4,
+        replicates=8,
     ),
     "decomposition": Preset(
         "Power-law targets at a strong penalty: parts of the error; half a minute.",
@@ -58,7 +58,7 @@ PRESETS = {
             "exponent": (1.0,),
             "noise": (1.0,),
             "regularisation": (0.3,),
-            "sample_ratio": (0.12, 0.25),
+            "sample_ratio": (0.18, 0.3),
         },
         replicates=4,
     ),
@@ -70,7 +70,16 @@ PRESETS = {
             "target_inverse_temperature": (0.6, 1.5),
             "sample_ratio": (0.3, 0.6),
         },
-        replicates=4,
+        replicates=8,
+    ),
+    "matrix": Preset(
+        "Weights with weight decay against the matrix S with a Frobenius penalty; half a minute.",
+        {
+            "dimension": (50,),
+            "trained": ("weights", "matrix"),
+            "sample_ratio": (0.15, 0.3, 0.6),
+        },
+        replicates=6,
     ),
     "paper": Preset(
         "Two ranks in 100 dimensions (the paper uses 100 to 400); two minutes.",
@@ -87,7 +96,7 @@ PRESETS = {
 system = System(
     name="single-head-attention",
     title="An attention head trained on a target head: errors, rank and spectrum",
-    version="3",
+    version="4",
     parameters=SingleHeadParameters,
     measure="measure:measure",
     predict="predict:predict",

@@ -11,6 +11,7 @@ from solvable.models.attention.single_head.evolution import (
     Learned,
     Seen,
     fine_points,
+    kept,
 )
 from solvable.models.attention.single_head.outputs import Output
 from solvable.spectra.free_convolution import SpectralLaw
@@ -33,7 +34,7 @@ class SingleHeadState:
     train_error: float
     rank_fraction: float  # learned rank over d
     trace: float  # trace of the learned matrix, Tr S / d
-    objective: float  # minimum of the loss over d², alpha train_error + lambda trace
+    objective: float  # minimum of the loss over d², alpha train_error + lambda (trace or norm)
     replicon: (
         float  # growth factor of a small change's square per message-passing step (attention 13)
     )
@@ -46,13 +47,12 @@ class SingleHeadState:
     def stable(self) -> bool:
         """Return True if the fixed point describes a unique minimum."""
         # Samples with two proximal minima make the replicon infinite. Up to 0.1 % of such samples count
-        # as 0,
-        # because this fraction is below the quadrature error.
+        # as 0, because this fraction is below the quadrature error.
         return self.replicon < 1 and self.split <= 1e-3
 
     def eigenvalues(self, count: int) -> np.ndarray:
         """Predicted quantiles of the eigenvalues of the learned matrix, descending."""
-        return self.scale * np.maximum(self.law.typical_places(count) - self.threshold, 0.0)
+        return self.scale * kept(self.law.typical_places(count), self.threshold)
 
 
 def solve_output(
@@ -60,12 +60,13 @@ def solve_output(
 ) -> SingleHeadState:
     """Solve state evolution for a trained head, or for any other output function."""
     # The learned S minimises sum_mu |y_mu - sigma_beta(h_mu(S))|² + lambda d Tr S   (attention 8;
-    # arXiv:2509.24914). Its error is E = Q - 2 m + q, its rank over d is int_epsilon mu_delta (attention
-    # 12).
+    # arXiv:2509.24914). Its error is E = Q - 2 m + q, its rank over d is int_epsilon mu_delta
+    # (attention 12).
     count = fine_points(evolution.output.size) if count is None else count
     conjugates, learned, seen, residual = evolution.solve(start, count)
     _, points, weights = tail_rule(learned.law, np.array([learned.threshold]))
-    trace = float(learned.scale * weights @ (points.x - learned.threshold))
+    trace = float(learned.scale * weights @ kept(points.x, learned.threshold))
+    penalised = learned.norm if evolution.ridge else trace
     return SingleHeadState(
         overlap=learned.overlap,
         norm=learned.norm,
@@ -79,7 +80,7 @@ def solve_output(
         train_error=seen.train_error,
         rank_fraction=float(weights.sum()),
         trace=trace,
-        objective=evolution.sample_ratio * seen.train_error + evolution.regularisation * trace,
+        objective=evolution.sample_ratio * seen.train_error + evolution.regularisation * penalised,
         replicon=replicon(learned, seen),
         split=evolution.split(learned),
         residual=residual,
@@ -99,10 +100,10 @@ def fresh_error(
 
 def replicon(learned: Learned, seen: Seen) -> float:
     """Factor by which a small change's square grows in one step of message passing (attention 13)."""
-    # replicon (2 alpha / Sigma^²) E|dg/domega|² <D_ij²> with D_ij = (f_i - f_j) / (x_i - x_j) and
+    # replicon 2 alpha (eta / m^)² E|dg/domega|² <D_ij²> with D_ij = (f_i - f_j) / (x_i - x_j) and
     # f = (x - epsilon)_+   (attention 13); for one linear token this is <D²> / (2 alpha)
     x = learned.law.typical_places(600)
     top, low = x[x > learned.threshold], x[x <= learned.threshold]
     divided = (top[:, None] - learned.threshold) / (top[:, None] - low)
     pairs = (top.size**2 + 2 * float(np.sum(divided**2))) / x.size**2
-    return pairs * seen.growth / seen.response**2
+    return pairs * seen.growth * (learned.scale / seen.overlap) ** 2
