@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from pydantic import ValidationError
 
 from solvable.arrays import random_stream
+from solvable.errors import InvalidParameter
 from solvable.frame.points import Point
 from solvable.hermite import gaussian_quadrature
 from solvable.models.two_layer_posterior.langevin import Posterior
@@ -157,5 +157,5 @@ def test_langevin_networks_have_few_strong_neurons():
     ],
 )
 def test_other_networks_are_refused(values, words):
-    with pytest.raises(ValidationError, match=words):
+    with pytest.raises(InvalidParameter, match=words):
         setting(**values)
