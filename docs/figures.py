@@ -113,6 +113,7 @@ DRAWN = {
     "neural-lofi-images.svg": Drawing("neural-lofi-images", "The error is lowest at some tens"),
     "quadratic-flow.svg": Drawing("quadratic-flow", "Features are learned one after another"),
     "single-index.svg": Drawing("single-index", "Overlap of each estimator with the direction"),
+    "single-index-gap.svg": Drawing("single-index", "Message passing from two starts (cos(2.7*z))"),
 }
 """Figures drawn by runs of systems, with the beginnings of their titles."""
 

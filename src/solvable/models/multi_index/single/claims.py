@@ -231,7 +231,7 @@ CLAIMS = (
         "near the direction keeps the predicted overlap, while an uninformed start finds nothing.",
         "informed_overlap", f"arXiv:2603.17896, Theorem 3.2; {PAGE} (13)", within=0.05,
         scatter=overlap_scatter, because="Terms of order d^(-1/2).", where=in_the_gap,
-        missing="no point of the estimator amp is between the two thresholds; run with --preset gap",
+        missing="no point of the estimator amp is between the two thresholds; run with --preset quick",
     ),
     Estimate(
         "algorithms-against-noise",
