@@ -174,7 +174,7 @@ CLAIMS = (
         "outlier-at-one",
         "The outlier of the best label map is 1 for every channel and every number of samples.",
         "outlier", f"{PAGE} (9)", within=0.05, expected=1.0,
-        because="Fluctuations at finite dimension, since the weights have no lower bound.",
+        because="Fluctuations at finite dimension, since the weights have no lower bound.", power=0.2,
         where=outlying("optimal", 0.25),
         missing="no point of the estimator optimal has a predicted overlap above 0.25; raise "
         "sample_ratio",
