@@ -71,7 +71,9 @@ DRAWN = {
     "hierarchical-best-error.svg": Drawing(
         "hierarchical-multi-index", "Error of the spectral estimator and smallest possible error"
     ),
-    "hierarchical-risk.svg": Drawing("hierarchical-multi-index", "Excess risk against samples"),
+    "hierarchical-risk.svg": Drawing(
+        "hierarchical-multi-index", "Excess risk against samples", predictions=25
+    ),
     "hierarchical-error.svg": Drawing(
         "hierarchical-multi-index", "The error of the subspace falls step by step", "scaling"
     ),
