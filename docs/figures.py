@@ -78,7 +78,9 @@ DRAWN = {
     "hierarchical-best-error.svg": Drawing(
         "hierarchical-multi-index", "Error of the spectral estimator and smallest possible error"
     ),
-    "hierarchical-risk.svg": Drawing("hierarchical-multi-index", "Excess risk against samples"),
+    "hierarchical-risk.svg": Drawing(
+        "hierarchical-multi-index", "Excess risk against samples", predictions=25
+    ),
     "hierarchical-error.svg": Drawing(
         "hierarchical-multi-index", "The error of the subspace falls step by step", "scaling"
     ),
@@ -120,6 +122,7 @@ DRAWN = {
     "neural-lofi-images.svg": Drawing("neural-lofi-images", "The error is lowest at some tens"),
     "quadratic-flow.svg": Drawing("quadratic-flow", "Features are learned one after another"),
     "single-index.svg": Drawing("single-index", "Overlap of each estimator with the direction"),
+    "single-index-gap.svg": Drawing("single-index", "Message passing from two starts (cos(2.7*z))"),
 }
 """Figures drawn by runs of systems, with the beginnings of their titles."""
 

@@ -9,7 +9,7 @@ Given cavity means omega_k and variances V_k, the terms of the label are indepen
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -28,6 +28,9 @@ FARTHEST = 6.5
 
 LEAST_VARIANCE = 1e-3
 """Smallest cavity variance that the nodes resolve."""
+
+ROWS = 128
+"""Number of labels whose messages are computed together."""
 
 
 @dataclass(frozen=True)
@@ -135,40 +138,57 @@ class SumChannel:
 
     def messages(self, labels: np.ndarray, omega: np.ndarray, variance: np.ndarray) -> Message:
         """Output messages g (n, p) of labels (n,), with the diagonal of their summed slopes."""
+        V = np.maximum(np.diag(variance), LEAST_VARIANCE)
+        transforms = [self._interpolated(k, omega[:, k], float(v)) for k, v in enumerate(V)]
+        values, slopes = np.zeros(omega.shape), np.zeros(len(V))
+        # Few rows at a time fit into the processor's cache.
+        for start in range(0, len(labels), ROWS):
+            rows = slice(start, start + ROWS)
+            parts = [transform(omega[rows, k]) for k, transform in enumerate(transforms)]
+            values[rows], part = self._messages(labels[rows], parts)
+            slopes += part
+        return Message(values, np.diag(slopes))
+
+    def _messages(
+        self, labels: np.ndarray, parts: list[list[np.ndarray]]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Messages and summed slopes of a few labels, from the transforms of each direction."""
         low, high = self._range
         phase = np.exp(-1j * np.multiply.outer(labels, self.frequencies)) * self._damping
         phase[:, 0] /= 2
-        V = np.maximum(np.diag(variance), LEAST_VARIANCE)
-        parts = [self._interpolated(k, omega[:, k], float(v)) for k, v in enumerate(V)]
         others = products_of_others([part[0] for part in parts])
         evidence = 2 * np.einsum("nt,nt->n", phase, others[0] * parts[0][0]).real / (high - low)
         known = evidence > 1e-8
         safe = np.where(known, evidence, 1.0)
-        values = np.zeros(omega.shape)
-        slopes = np.zeros(len(V))
+        values = np.zeros((len(labels), len(parts)))
+        slopes = np.zeros(len(parts))
         for k, (part, rest) in enumerate(zip(parts, others, strict=True)):
+            shown = phase * rest
             first, second = (
-                2 * np.einsum("nt,nt->n", phase, rest * d).real / (high - low) / safe
-                for d in part[1:]
+                2 * np.einsum("nt,nt->n", shown, d).real / (high - low) / safe for d in part[1:]
             )
             values[:, k] = np.where(known, first, 0.0)
             # d g / d omega = p'' / p - g²
             slopes[k] = float(np.where(known, second - first**2, 0.0).sum())
-        return Message(values, np.diag(slopes))
+        return values, slopes
 
-    def _interpolated(self, k: int, omega: np.ndarray, variance: float) -> list[np.ndarray]:
-        """Transforms at many cavity means, by cubic splines if these exceed the table."""
+    def _interpolated(
+        self, k: int, omega: np.ndarray, variance: float
+    ) -> Callable[[np.ndarray], list[np.ndarray]]:
+        """Transforms as a function of cavity means, by cubic splines if these exceed the table."""
         from scipy.interpolate import CubicSpline
 
         reach = min(float(np.abs(omega).max()), FARTHEST) + 1e-9
-        omega = np.clip(omega, -reach, reach)
         if omega.size <= 241:
-            return self._transforms(k, omega, variance, 3)
+            return lambda means: self._transforms(k, np.clip(means, -reach, reach), variance, 3)
         # An even link has transforms that are even, odd and even in omega; ten places below 0 keep the
         # ends of the splines away from the values that are read.
         grid = np.linspace(-reach / 12, reach, 131)
-        distance, sign = np.abs(omega), np.sign(omega)[:, None]
-        value, slope, bend = (
-            CubicSpline(grid, t)(distance) for t in self._transforms(k, grid, variance, 3)
-        )
-        return [value, sign * slope, bend]
+        splines = [CubicSpline(grid, t) for t in self._transforms(k, grid, variance, 3)]
+
+        def transforms(means: np.ndarray) -> list[np.ndarray]:
+            distance = np.minimum(np.abs(means), reach)
+            value, slope, bend = (spline(distance) for spline in splines)
+            return [value, np.sign(means)[:, None] * slope, bend]
+
+        return transforms

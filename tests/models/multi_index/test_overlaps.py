@@ -8,7 +8,11 @@ import pytest
 from solvable.errors import InvalidParameter
 from solvable.models.multi_index.equal_directions import EqualDirections
 from solvable.models.multi_index.hierarchy import hierarchical_thresholds
-from solvable.models.multi_index.overlaps import mapped_labels, predict_spectral
+from solvable.models.multi_index.overlaps import (
+    detected_components,
+    mapped_labels,
+    predict_spectral,
+)
 from solvable.models.multi_index.target import MultiIndexTarget, power_law_channel
 from solvable.operators import apply_label_map
 from solvable.spectra.label_weighted import label_weighted_spectrum
@@ -69,6 +73,46 @@ def test_overlaps_agree_with_simulated_matrices(link, features, decay, noise, ra
     # The tolerance is 0.02 for terms of order 1/d, plus the scatter of four draws.
     assert found.squared_overlap == pytest.approx(mean, abs=0.02 + 4 * float(error.max()))
     assert float(np.abs(found.squared_overlap - mean).mean()) < 0.03
+
+
+def detected(channel, dimension, ratio, seed):
+    """Squared overlap of each feature with the eigenvectors 2 % beyond the edge of one permutation."""
+    target = MultiIndexTarget(dimension, channel, seed=seed)
+    X, y = target.sample(int(ratio * dimension), seed + 100)
+    T = apply_label_map(y, "tanh")
+    values, vectors = np.linalg.eigh((X * T[:, None]).T @ X / len(X))
+    shuffled = np.random.default_rng(seed).permutation(T)
+    null = np.linalg.eigvalsh((X * shuffled[:, None]).T @ X / len(X))
+    room = 0.02 * (null[-1] - null[0]) / 2
+    kept = np.maximum(values - null[-1], null[0] - values) > room
+    return ((target.directions.T @ vectors[:, kept]) ** 2).sum(axis=1), int(kept.sum())
+
+
+@pytest.mark.parametrize("ratio", [16, 30])
+def test_drawn_eigenvectors_are_those_that_a_learner_detects(ratio):
+    channel = power_law_channel("he2", features=5, decay=1.0, noise=0.5)
+    weights = mapped_labels(channel.moments, "tanh")
+    drawn = detected_components(
+        channel.moments, weights, sample_ratio=ratio, dimension=100, draws=64
+    )
+    squares = np.array([(C**2).sum(axis=1) for C in drawn])
+    counts = np.array([C.shape[1] for C in drawn])
+    found, numbers = zip(*(detected(channel, 100, ratio, seed) for seed in range(40)), strict=True)
+    error = np.hypot(squares.std(axis=0) / 8, np.std(found, axis=0) / np.sqrt(40))
+    assert np.all(np.abs(squares.mean(axis=0) - np.mean(found, axis=0)) < 0.02 + 3 * error)
+    error = float(np.hypot(counts.std() / 8, np.std(numbers) / np.sqrt(40)))
+    assert counts.mean() == pytest.approx(np.mean(numbers), abs=0.1 + 3 * error)
+
+
+def test_far_above_all_thresholds_every_eigenvector_is_one_feature():
+    channel = power_law_channel("he2", features=3, decay=1.0, noise=0.5)
+    weights = mapped_labels(channel.moments, "tanh")
+    for C in detected_components(
+        channel.moments, weights, sample_ratio=400, dimension=150, draws=4
+    ):
+        alone = predict_spectral(channel.moments, sample_ratio=400, dimension=150)
+        assert np.diag(C) ** 2 == pytest.approx(alone.squared_overlap, abs=0.03)
+        assert np.abs(C - np.diag(np.diag(C))).max() < 0.1
 
 
 def test_too_many_directions_are_refused():

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter
 from solvable.message_passing.moments import ConditionalMoments
 from solvable.operators.labels import LabelMap, map_of_law
@@ -37,25 +38,6 @@ class SpectralPrediction:
     parameters: (
         np.ndarray
     )  # lambda* of the outlier, or lambda at the edge; negative at the lower end
-
-    def count_law(self, dimension: int) -> dict[int, float]:
-        """Return the probability of each number of eigenvalues that a learner counts as outliers."""
-        from scipy.special import ndtr
-
-        low, high = self.bulk_edges
-        half = (high - low) / 2
-        distance = np.maximum(self.eigenvalues - high, low - self.eigenvalues) / half
-        # The learner counts an eigenvalue that lies 2 % of the bulk's half-width beyond the edge of one
-        # permutation. Relative to the half-width, the distance between an eigenvalue near the edge and
-        # this edge scatters by about d^(-2/3).
-        beyond = ndtr((distance - 0.02) * dimension ** (2 / 3))
-        counts = np.zeros(distance.size + 1)
-        counts[0] = 1.0
-        for chance in beyond:
-            counts[1:] = counts[1:] * (1 - chance) + counts[:-1] * chance
-            counts[0] *= 1 - chance
-        kept = sorted(int(k) for k in np.argsort(-counts)[:3] if counts[k] > 0.05)
-        return {k: float(counts[k] / counts[kept].sum()) for k in kept}
 
 
 def mapped_labels(moments: ConditionalMoments, label_map: LabelMap | str) -> np.ndarray:
@@ -218,6 +200,35 @@ def arranged(
         rotation=rotation[:, order],
         parameters=bulk_parameters(spectrum)[order],
     )
+
+
+def detected_components(
+    moments: ConditionalMoments,
+    weights: np.ndarray,
+    *,
+    sample_ratio: float,
+    dimension: int,
+    draws: int,
+) -> list[np.ndarray]:
+    """Draw the components <true direction, eigenvector> of the eigenvectors that a learner detects."""
+    # The width of the edge changes slowly with the dimension, and drawn matrices must stay small.
+    d, p = min(dimension, max(1_000, 2 * moments.n_directions)), moments.n_directions
+    law = moments.law(weights)
+    drawn = draw_spikes(
+        sample=_sample(law), heights=law.strengths, n_samples=sample_ratio * d, n_features=d - p,
+        background=None, draws=draws, between_edges=True,
+    )  # fmt: skip
+    low, high = permuted_edges(law, sample_ratio, d)
+    half = (high - low) / 2
+    # The learner detects an eigenvalue that lies 2 % of the bulk's half-width beyond the edge of one
+    # permutation, which scatters by 0.63 d^(-2/3) half-widths (Tracy-Widom).
+    scatter = 0.63 * half * d ** (-2 / 3)
+    moved = scatter * random_stream("edge of one permutation").standard_normal((draws, 2, 1))
+    beyond = np.maximum(
+        drawn.eigenvalues - high - moved[:, 0], low - moved[:, 1] - drawn.eigenvalues
+    )
+    counts = np.count_nonzero(beyond > 0.02 * half, axis=1)
+    return [C[:, :count] for C, count in zip(drawn.components, counts, strict=True)]
 
 
 def _even(span: np.ndarray, strengths: np.ndarray) -> np.ndarray:

@@ -11,6 +11,7 @@ from solvable.message_passing.channels import AdditiveChannel
 from solvable.models.multi_index.overlaps import (
     SpectralPrediction,
     bulk_parameters,
+    detected_components,
     span_overlaps,
 )
 from solvable.models.multi_index.readout import Readout, ReadoutName, count_features, fit_readout
@@ -51,17 +52,16 @@ class Fit:
 
 @dataclass(frozen=True)
 class Pass:
-    """Directions of one pass, their overlaps, and their dependence on the training samples."""
+    """Directions of one pass: their components, and their dependence on the training samples."""
 
-    towards: np.ndarray  # true directions combined in each eigenvector, (p, k)
-    overlap: np.ndarray  # squared projection of each combination on the span, (k,)
+    components: np.ndarray  # <true direction, eigenvector>, (p, k)
     parameters: np.ndarray  # lambda* of each eigenvector, (k,)
 
     def coordinates(self, latent: np.ndarray, noise: np.ndarray) -> np.ndarray:
         """Coordinates of fresh samples (m, k), from latent coordinates and normal noise."""
-        # coordinate sqrt(q) <v, z> + sqrt(1 - q) xi   (multi-index 26)
-        q = self.overlap
-        return np.asarray(np.sqrt(q) * (latent @ self.towards) + np.sqrt(1 - q) * noise)
+        # coordinates C^T z + (1 - C^T C)^(1/2) xi of orthonormal eigenvectors   (multi-index 26)
+        C = self.components
+        return np.asarray(latent @ C + noise @ _power(np.eye(C.shape[1]) - C.T @ C, 0.5))
 
     def leaning(self, weights: np.ndarray) -> np.ndarray:
         """Ratio of a training sample's coordinates to those of a fresh sample, (m, k)."""
@@ -70,10 +70,10 @@ class Pass:
         return np.asarray(self.parameters / (self.parameters - weights[:, None]))
 
 
-def first_pass(found: SpectralPrediction, count: int | None = None) -> Pass:
-    """Directions of the first pass: the `count` directions farthest from the bulk."""
-    kept = slice(count)
-    return Pass(found.rotation[:, kept], found.span_overlap[kept], found.parameters[kept])
+def _power(matrix: np.ndarray, exponent: float) -> np.ndarray:
+    """Power of a symmetric matrix whose eigenvalues are at least 0 up to rounding."""
+    values, vectors = np.linalg.eigh(matrix)
+    return np.asarray(vectors * np.maximum(values, 1e-9) ** exponent @ vectors.T)
 
 
 def one_shot_risk(
@@ -85,8 +85,8 @@ def one_shot_risk(
 ) -> float:
     """Excess risk of a readout that is fitted to the samples which determined the directions."""
     # excess risk R = E[(f(z) - readout(coordinates))²]   (multi-index 26)
-    directions = first_pass(found)
-    k = directions.overlap.size
+    directions = Pass(found.rotation * np.sqrt(found.span_overlap), found.parameters)
+    k = found.parameters.size
     rows = fit.rows(k)
     risks = []
     # Small training sets are drawn several times, and the risk is averaged.
@@ -146,19 +146,28 @@ def deflated(
     rng: np.random.Generator,
 ) -> Deflated:
     """Predict a second pass on the residuals of the first pass, for even links."""
-    draw = _Draw(channel, found, weights_of, label_map, dimension, fit, rng)
-    # The number of directions that the first pass detects varies between samples.
-    counts = found.count_law(dimension)
-    outcomes = [(chance, draw.second_pass(count)) for count, chance in counts.items()]
+    # Eigenvectors near the edge mix features, and the number that the first pass detects varies between
+    # samples. Both are drawn, with other latent coordinates in each draw.
+    rows, features = 8_000, count_features(fit.kind, channel.n_directions, fit.n_neurons)
+    passes = detected_components(
+        channel.moments, weights_of[1], sample_ratio=fit.samples / dimension, dimension=dimension,
+        draws=int(np.clip(1e11 / (rows * features**2), 2, 12)),
+    )  # fmt: skip
+    outcomes = [
+        _Draw(channel, found, weights_of, label_map, dimension, fit, rows, own).second_pass(
+            components
+        )
+        for own, components in zip(rng.spawn(len(passes)), passes, strict=True)
+    ]
     return Deflated(
-        sum(chance * outcome.squared_overlap for chance, outcome in outcomes),  # type: ignore[arg-type]
-        sum(chance * outcome.eigenvalues for chance, outcome in outcomes),  # type: ignore[arg-type]
-        float(sum(chance * outcome.risk for chance, outcome in outcomes)),
+        np.mean([outcome.squared_overlap for outcome in outcomes], axis=0),
+        np.mean([outcome.eigenvalues for outcome in outcomes], axis=0),
+        float(np.mean([outcome.risk for outcome in outcomes])),
     )
 
 
 class _Draw:
-    """Draws of latent coordinates, labels and noise, shared by all numbers of detected directions."""
+    """Draws of latent coordinates, labels and noise, to which readouts are fitted."""
 
     def __init__(
         self,
@@ -168,51 +177,46 @@ class _Draw:
         label_map: LabelMap,
         dimension: int,
         fit: Fit,
+        rows: int,
         rng: np.random.Generator,
     ) -> None:
         self.channel, self.found, self.fit = channel, found, fit
         self.label_map, self.dimension = label_map, dimension
-        p = channel.n_directions
-        self.rows = min(max(fit.rows(p), 20_000), 40_000)
+        p, self.rows = channel.n_directions, rows
         rows_of, noise, rng = rng.spawn(3)
-        self.latent, self.labels = _drawn(channel, self.rows, rows_of)
-        self.noise = noise.standard_normal((self.rows, p))
+        self.latent, self.labels = _drawn(channel, rows, rows_of)
+        self.noise = noise.standard_normal((rows, p))
         self.weights = np.interp(self.labels, *weights_of)
-        self.fresh = rng.standard_normal((TEST_ROWS, p)), rng.standard_normal((TEST_ROWS, p))
+        self.fresh = rng.standard_normal((rows, p)), rng.standard_normal((rows, p))
 
-    def second_pass(self, count: int) -> Deflated:
-        """Predict the second pass if the first pass detects `count` directions."""
-        found, fit, y = self.found, self.fit, self.labels
-        before = first_pass(found, count)
+    def second_pass(self, components: np.ndarray) -> Deflated:
+        """Predict the second pass if the first pass detects eigenvectors with these components."""
+        fit, y, (z, fresh) = self.fit, self.labels, self.fresh
+        p, count = components.shape
+        before = Pass(components, self.found.parameters[:count])
         learned = before.coordinates(self.latent, self.noise[:, :count])
         leant = learned * before.leaning(self.weights)
         residual = y - fit(leant, y)(leant) if count else y
         T = apply_label_map(residual, self.label_map)
-        # The error of a detected direction is treated as one more direction, with the coordinate
-        # t = (z - sqrt(q) u) / sqrt(1 - q). If the second pass finds this direction with the overlap
-        # q_t, the total overlap is q + (1 - q) q_t   (multi-index 27).
-        left, q = self.latent @ found.rotation, before.overlap
-        left[:, :count] -= np.sqrt(q) * leant
-        left[:, :count] /= np.sqrt(np.maximum(1 - q, 1e-9))
-        law = LabelLaw.from_draws(T, left**2)
-        room = self.dimension - count
-        after = span_overlaps(law, fit.samples, room, keep=found.rotation.shape[1] - count)
+        # The second pass looks for the parts of the features orthogonal to the detected eigenvectors,
+        # with the coordinates t = (1 - C C^T)^(-1/2) (z - C u)   (multi-index 27).
+        left = np.eye(p) - components @ components.T
+        half, inverse = _power(left, 0.5), _power(left, -0.5)
+        t = (self.latent - leant @ components.T) @ inverse
+        strengths, axes = np.linalg.eigh((T[:, None] * t).T @ t / len(T) - T.mean() * np.eye(p))
+        axes = axes[:, np.argsort(-np.abs(strengths))]
+        law = LabelLaw.from_draws(T, (t @ axes) ** 2).merged(500)
+        room, wanted = self.dimension - count, p - count
+        after = span_overlaps(law, fit.samples, room, keep=wanted) if wanted else np.zeros(p)
         spectrum = label_weighted_spectrum(law, ratio=fit.samples / room, dimension=room)
-        overlap = after.copy()
-        overlap[:count] = q + (1 - q) * after[:count]
-        second = Pass(found.rotation[:, count:], after[count:], bulk_parameters(spectrum)[count:])
-        further = second.coordinates(self.latent, self.noise[:, count:]) * second.leaning(T)
+        second = Pass((axes * np.sqrt(after))[:, :wanted], bulk_parameters(spectrum)[:wanted])
+        further = second.coordinates(t, self.noise[:, count:]) * second.leaning(T)
         readout = fit(np.concatenate([leant, further], axis=1), y)
-        z, noise = self.fresh
-        learned = np.concatenate(
-            [
-                before.coordinates(z, noise[:, :count]),
-                second.coordinates(z, noise[:, count:]),
-            ],
-            axis=1,
-        )
+        learned = before.coordinates(z, fresh[:, :count])
+        further = second.coordinates((z - learned @ components.T) @ inverse, fresh[:, count:])
+        learned = np.concatenate([learned, further], axis=1)
         return Deflated(
-            found.rotation**2 @ overlap,
-            np.concatenate([found.eigenvalues[:count], spectrum.eigenvalues[count:]]),
+            np.sum(components**2, axis=1) + (half @ axes) ** 2 @ after,
+            np.concatenate([self.found.eigenvalues[:count], spectrum.eigenvalues[:wanted]]),
             _excess(self.channel, z, learned, readout, fit, self.rows),
         )

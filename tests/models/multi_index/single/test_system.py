@@ -166,6 +166,18 @@ def test_claims_find_their_points(claim, points):
     studies.check_without_points(claim)
 
 
+def test_the_quick_preset_has_points_between_the_two_thresholds():
+    grid = {name: values[-1] for name, values in system.presets["quick"].grid.items()}
+    points = [
+        as_predicted(grid | {"estimator": "amp", "sample_ratio": ratio})
+        for ratio in system.presets["quick"].grid["sample_ratio"]
+    ]
+    verdict = studies.verdict_of(system, "information-without-algorithm", points)
+    assert verdict.status == "holds", verdict.reason
+    nothing = studies.changed(points, "informed_overlap", lambda value, point: 0.1)
+    assert studies.verdict_of(system, "information-without-algorithm", nothing).status == "fails"
+
+
 def of(estimator, change):
     return lambda value, point: (
         change(value) if point.parameters["estimator"] == estimator else value

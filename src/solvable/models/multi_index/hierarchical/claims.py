@@ -205,7 +205,7 @@ CLAIMS = (
         "overlap-deflated",
         "After a second pass on the residuals the squared overlap of each feature equals the prediction.",
         "squared_overlap", f"{PAGE} (27)", within=0.08, entry="feature", scatter=overlap_scatter,
-        because="0.08: the number of features that the first pass detects varies between samples.",
+        because="0.08: the second pass treats projections of the features as independent directions.",
         where=deflated, power=0.3, missing="no point has a second pass; set deflation=1",
     ),
     Agreement(

@@ -174,7 +174,7 @@ CLAIMS = (
         "outlier-at-one",
         "The outlier of the best label map is 1 for every channel and every number of samples.",
         "outlier", f"{PAGE} (9)", within=0.05, expected=1.0,
-        because="Fluctuations at finite dimension, since the weights have no lower bound.",
+        because="Fluctuations at finite dimension, since the weights have no lower bound.", power=0.2,
         where=outlying("optimal", 0.25),
         missing="no point of the estimator optimal has a predicted overlap above 0.25; raise "
         "sample_ratio",
@@ -231,7 +231,7 @@ CLAIMS = (
         "near the direction keeps the predicted overlap, while an uninformed start finds nothing.",
         "informed_overlap", f"arXiv:2603.17896, Theorem 3.2; {PAGE} (13)", within=0.05,
         scatter=overlap_scatter, because="Terms of order d^(-1/2).", where=in_the_gap,
-        missing="no point of the estimator amp is between the two thresholds; run with --preset gap",
+        missing="no point of the estimator amp is between the two thresholds; run with --preset quick",
     ),
     Estimate(
         "algorithms-against-noise",
