@@ -12,7 +12,7 @@ PRESETS = {
     "quick": Preset(
         "Two, four and eight directions with exponents 1 (he2) and 2 (cosmix); half a minute.",
         {"link": ("he2", "cosmix"), "directions": (2, 4, 8), "sample_ratio": RATIOS[1:]},
-        replicates=8,
+        replicates=7,
     ),
     "maps": Preset(
         "Label maps that do not use the target against the best one; tanh never finds cosmix; half a "
