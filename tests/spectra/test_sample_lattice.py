@@ -15,13 +15,14 @@ def second_differences(curve):
     return np.median(np.abs(np.diff(curve, 2, axis=0)), axis=0) / np.ptp(curve, axis=0)
 
 
+@pytest.mark.parametrize("per_octave", [2, 4])
 @pytest.mark.parametrize("samples", [3.0, 600.0, 2.0**11, 1e6])
-def test_weights_add_up_and_lines_in_the_logarithm_are_exact(samples):
-    sizes = lattice_sizes(samples)
+def test_weights_add_up_and_lines_in_the_logarithm_are_exact(samples, per_octave):
+    sizes = lattice_sizes(samples, per_octave=per_octave)
     weights = np.array([size.weight for size in sizes])
     assert (weights > 0).all()
     assert weights.sum() == pytest.approx(1)
-    assert weights @ [size.index for size in sizes] == pytest.approx(4 * np.log2(samples))
+    assert weights @ [size.index for size in sizes] == pytest.approx(per_octave * np.log2(samples))
 
 
 def test_weights_are_smooth_where_the_sizes_change():

@@ -82,7 +82,8 @@ class OperatorDraws:
     noise: SampleNoise
     contraction_noise: float  # n times the variance of the spectrum of the noise in B
     law: QuadraticBackground  # background if operator and noise are treated as free
-    repeats: int = 1  # factor of the number of draws
+    repeats: float = 1.0  # factor of the number of draws at each size of the lattice
+    per_octave: int = 4  # sizes of the lattice between n and 2n
     known: dict[int, tuple[SpikePrediction, OperatorSpikes]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -125,7 +126,7 @@ class OperatorDraws:
         """
         found = formula(n_samples)
         overlap, places, parts = found.squared_overlap, found.eigenvalues, []
-        for size in lattice_sizes(n_samples, fewest=self.mean.heights.size):
+        for size in lattice_sizes(n_samples, self.mean.heights.size, self.per_octave):
             if size.samples not in self.known:
                 there = formula(size.samples)
                 drawn = self._drawn(size.index, there, sample, size.samples, n_features)
@@ -160,7 +161,7 @@ class OperatorDraws:
         learned: list[tuple[FixedDraws, FixedDraws]] = []
         # With a total of 7,000 directions, the means have a standard deviation of 0.02. The interpolation
         # averages over the draws of neighbouring sizes, which have different first layers.
-        count = self.repeats * (int(np.clip(7_000 / space.norm.size, 12, 48)) // 3)
+        count = int(self.repeats * (int(np.clip(7_000 / space.norm.size, 12, 48)) // 3))
         for member, rng in self.population.members(count, first=index % 3 * count):
             C, B = self.noise.drawn(member, self.mean, n_samples, rng)
             values, vectors = _both_ends(C, p, rng)
@@ -263,7 +264,9 @@ def drawn_background(
         noise=SampleNoise(first, few, label_map, population),
         contraction_noise=background.contraction_noise,
         law=background,
-        repeats=1 if needed else 2,
+        # Points a factor of two apart share sizes, which are fewer than elsewhere, with more draws each.
+        repeats=1.0 if needed else 1.5,
+        per_octave=4 if needed else 2,
     )
 
 

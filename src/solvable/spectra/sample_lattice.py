@@ -16,13 +16,13 @@ class LatticeSize:
     weight: float
 
 
-def lattice_sizes(samples: float, fewest: int = 1) -> list[LatticeSize]:
+def lattice_sizes(samples: float, fewest: int = 1, per_octave: int = 4) -> list[LatticeSize]:
     """Sizes around a number of samples with the weights of a cubic B-spline in log n, which sum to 1."""
     # Draws at two close sample sizes differ, because a sample that enters changes the eigenvectors. Draws
-    # are made at 2^(k/4) samples only, with random numbers of each k. The spline has two continuous
-    # derivatives and averages the noise of four sizes. It is exact for straight lines in log n and adds
-    # h² f'' / 6 = 0.005 f'' to other functions f, h = log(2) / 4.
-    place = 4 * np.log2(samples)
+    # are made at 2^(k/4) samples only (`per_octave` 4), with random numbers of each k. The spline has two
+    # continuous derivatives and averages the noise of four sizes. It is exact for straight lines in log n
+    # and adds h² f'' / 6 = 0.005 f'' to other functions f, h = log(2) / 4.
+    place = per_octave * np.log2(samples)
     first = int(np.floor(place)) - 1
     t = place - first - 1
     weights = [
@@ -32,7 +32,7 @@ def lattice_sizes(samples: float, fewest: int = 1) -> list[LatticeSize]:
         t**3 / 6,
     ]
     return [
-        LatticeSize(k, max(round(2.0 ** (k / 4)), fewest), float(weight))
+        LatticeSize(k, max(round(2.0 ** (k / per_octave)), fewest), float(weight))
         for k, weight in enumerate(weights, first)
         if weight > 1e-6  # draws take seconds
     ]

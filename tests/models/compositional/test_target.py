@@ -70,6 +70,26 @@ def test_index_is_the_written_formula():
     np.testing.assert_allclose(np.einsum("iab,jab->ij", M, M), np.eye(3), atol=1e-12)
 
 
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {},
+        {"first_layer": "random", "second_layer": "diagonal"},
+        {"degree": 1, "first_layer": "random"},
+    ],
+    ids=["orthonormal", "random", "linear"],
+)
+def test_the_exact_standardisation_is_that_of_draws(setting):
+    target = CompositionalTarget(dimension=12, features=4, seed=3, **setting)
+    index = target._index_of(target.draw_latent(100_000, random_stream("standardisation")))
+    mean, scale = target.label_standardisation
+    deviations = (index - mean) ** 2
+    assert index.mean() == pytest.approx(mean, abs=4 * index.std() / np.sqrt(100_000))
+    error = deviations.std() / np.sqrt(100_000)
+    assert deviations.mean() == pytest.approx(scale**2, abs=4 * error)
+    assert error < 0.05 * scale**2
+
+
 @pytest.mark.parametrize("p", [4, 16])
 def test_dense_layer_has_the_norm_of_the_paper_and_the_index_scales_with_it(p):
     target = CompositionalTarget(dimension=20, features=p, beta=3.0)

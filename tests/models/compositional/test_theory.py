@@ -13,6 +13,7 @@ from solvable.arrays import random_stream
 from solvable.errors import InvalidData
 from solvable.models.compositional.first_layer import model_of
 from solvable.models.compositional.parameters import CompositionalParameters
+from solvable.models.compositional.predict import predict_first_layer
 from solvable.models.compositional.system import system
 from solvable.models.compositional.target import CompositionalTarget
 from solvable.models.compositional.theory import (
@@ -223,7 +224,7 @@ def test_a_weak_feature_of_few_inputs_competes_with_the_other_end_of_the_bulk():
     )
     records = [system.measure(parameters, random_stream("ends", k)) for k in range(20)]
     measured = np.array([record["squared_overlap"] for record in records])
-    predicted = np.array(system.predict(parameters)["squared_overlap"])
+    predicted = np.array(predict_first_layer(parameters)["squared_overlap"])
     errors = measured.std(axis=0, ddof=1) / np.sqrt(20)
     np.testing.assert_array_less(np.abs(measured.mean(axis=0) - predicted), 0.02 + 2.5 * errors)
     assert predicted[2] < 0.2

@@ -57,8 +57,11 @@ def recovery(curves: Sequence[Curve]) -> list[Figure]:
     along = predict_each(predict_first_layer, AXIS)
     return RECOVERY(
         [
-            # A curve with places of its own has all predictions already.
-            curve if curve.places is not None else replace(curve, predict=along)
+            # A curve with places of its own has all predictions already, and one of three layers shares
+            # its predictions with the other figures.
+            curve
+            if curve.places is not None or curve.setting.layers == 3
+            else replace(curve, predict=along)
             for curve in sorted(curves, key=dimension)
         ]
     )
@@ -77,7 +80,7 @@ SCALING = Panel(
     "Solid: number of samples at which half of the first representation is recovered, of order "
     "d^(q + epsilon). Dashed: number of samples at which a rotation-invariant kernel can learn the "
     "highest degree of the label.",
-    along=Axis("dimension", "dimension d", resolution=5),
+    along=Axis("dimension", "dimension d", resolution=3),
     y_scale="log",
 )  # fmt: skip
 

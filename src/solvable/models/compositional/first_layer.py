@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from solvable.models.compositional.diagonal_form import diagonal_forms
 from solvable.models.compositional.latent_moments import TEACHERS, LatentMoments, draw_latent
 from solvable.models.compositional.parameters import CompositionalParameters
 from solvable.models.compositional.theory import (
+    FEW_INPUTS,
     crossing_samples,
     degree_two_noise,
     degree_two_share,
@@ -40,10 +41,18 @@ class Model:
 
     law: SpikeLaw
     draws: tuple[LatentDraws, ...]  # draws for each first layer
-    crossing: float
     degree_two_share: float
     degree_two_noise: float  # label noise of a fit of degree 2, relative to independent noise
     true_last_layer: list[float | None] | None  # eigenvalues of the true last layer, descending
+    degree: int
+    dimension: int
+
+    @cached_property
+    def crossing(self) -> float:
+        """Number of samples at which the mean squared overlap is 0.5; infinite for degree 3."""
+        if self.degree == 3:  # the overlap near 0.5 is not predicted
+            return np.inf
+        return crossing_samples(self.law, drawn=self.dimension <= FEW_INPUTS)
 
 
 def model_of(parameters: CompositionalParameters, *, rough: bool = False) -> Model:
@@ -84,8 +93,6 @@ def _model(parameters: CompositionalParameters, rough: bool = False) -> Model:
             _latent_draws(parameters, part, y, T, place)
             for place, (y, part, T) in enumerate(zip(labels, parts, mapped, strict=True))
         ),
-        # For first layers of degree 3 the overlap near 0.5 is not predicted.
-        crossing=np.inf if parameters.degree == 3 else crossing_samples(law),
         degree_two_share=float(np.mean(shares)),
         degree_two_noise=degree_two_noise(
             np.concatenate(labels),
@@ -93,6 +100,8 @@ def _model(parameters: CompositionalParameters, rough: bool = False) -> Model:
             parameters.dimension,
         ),
         true_last_layer=true_last_layer,
+        degree=parameters.degree,
+        dimension=parameters.dimension,
     )
 
 
@@ -163,8 +172,8 @@ def _law(
     # Without orthonormal directions the target has no diagonal form in orthonormal features.
     if rough or parameters.layers > 3 or parameters.first_layer != "orthonormal":
         return law
-    # In up to 22 inputs a few directions of low rank end the bulk, and the formula puts the edges too far
+    # In few inputs a few directions of low rank end the bulk, and the formula puts the edges too far
     # inside: by 8 % at d = 20, where a feature then ranks before eigenvalues of the other end.
     forms = diagonal_forms(parameters, 8)
-    drawn = drawn_background(law, forms, parameters.label_map, always=d <= 22)
+    drawn = drawn_background(law, forms, parameters.label_map, always=d <= FEW_INPUTS)
     return replace(law, background=drawn)

@@ -14,6 +14,7 @@ PRESETS = {
             "epsilon": (0.4,),
             "teacher": (6,),
             "samples": (4_100, 8_200, 16_400, 32_800),
+            "test_samples": (15_000,),
             "kernel_samples": (8_200,),
         },
         replicates=4,
@@ -108,7 +109,7 @@ PRESETS = {
 system = System(
     name="compositional-target",
     title="The first layer sets the sample size of a chain of quadratic layers",
-    version="2",
+    version="3",
     parameters=CompositionalParameters,
     measure="measure:measure",
     predict="predict:predict",

@@ -27,17 +27,33 @@ class _Undrawn:
         return self.population.at(n_samples)
 
 
-def crossing_samples(law: SpikeLaw) -> float:
-    """Number of samples at which the mean squared overlap is 0.5; infinite if above 1e6 D."""
+FEW_INPUTS = 22
+"""Largest dimension in which operators are drawn for corrected operators and mapped labels too, and
+for the crossing."""
+
+
+def crossing_samples(law: SpikeLaw, *, drawn: bool = False) -> float:
+    """Number of samples at which the mean squared overlap is 0.5; infinite if above 1e6 D.
+
+    If operators are drawn, the crossing is that of the formula, or with `drawn` that of the operators.
+    """
+    if not isinstance(law.background, DrawnPopulation):
+        return _crossing(law, 0.5)
+    # Drawing is slow, so the search uses the formula, shifted by its error at the crossing.
+    formula = replace(law, background=_Undrawn(law.background))
+    found = _crossing(formula, 0.5)
+    for _ in range(3 if drawn and np.isfinite(found) else 0):
+        gain = np.mean(law.spikes(found).squared_overlap - formula.spikes(found).squared_overlap)
+        found = _crossing(formula, 0.5 - float(gain))
+    return found
+
+
+def _crossing(law: SpikeLaw, level: float) -> float:
+    """Number of samples at which the mean squared overlap of the formula has this value."""
     from scipy.optimize import brentq
 
-    if isinstance(law.background, DrawnPopulation):
-        # Drawing operators takes a second for each of about twenty sample sizes, so a formula is used
-        # instead.
-        law = replace(law, background=_Undrawn(law.background))
-
     def excess(log_samples: float) -> float:
-        return float(law.spikes(float(np.exp(log_samples))).squared_overlap.mean()) - 0.5
+        return float(law.spikes(float(np.exp(log_samples))).squared_overlap.mean()) - level
 
     # The number n solves (1 / p) sum_k c_k²(n) = 1/2   (compositional 7).
     low, high = np.log(law.n_features), np.log(law.n_features) + np.log(1e6)

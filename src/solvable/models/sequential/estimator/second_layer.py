@@ -63,24 +63,19 @@ def fit_least_squares(
 ) -> SecondLayer:
     """Fit the labels of fresh rows by ridge regression on a constant and products of latent features."""
     rows_i, rows_j = np.triu_indices(n_latent) if cross_terms else (np.arange(n_latent),) * 2
-
-    def design(latent: np.ndarray) -> np.ndarray:
-        quadratic = latent[:, rows_i] * latent[:, rows_j]
-        return np.concatenate([quadratic, latent], axis=1) if linear_terms else quadratic
-
     mean, moment, count = None, None, 0
     for latent, labels in chunks:
-        table = np.concatenate([design(latent), labels[:, None]], axis=1)
+        table = _design(latent, labels, cross_terms=cross_terms, linear_terms=linear_terms)
         # Moments about the running mean (Chan's update) avoid cancellation for large offsets.
-        here = table.mean(axis=0)
-        centred = table - here
+        here = table.mean(axis=1)
+        table -= here[:, None]
         if mean is None or moment is None:
-            mean, moment, count = here, centred.T @ centred, len(table)
+            mean, moment, count = here, table @ table.T, len(labels)
             continue
-        total = count + len(table)
+        total = count + len(labels)
         step = here - mean
-        moment += centred.T @ centred + np.outer(step, step) * (count * len(table) / total)
-        mean = mean + step * (len(table) / total)
+        moment += table @ table.T + np.outer(step, step) * (count * len(labels) / total)
+        mean = mean + step * (len(labels) / total)
         count = total
     if mean is None or moment is None:
         raise InvalidData(
@@ -96,14 +91,38 @@ def fit_least_squares(
     return SecondLayer(intercept, linear, quadratic, "least-squares")
 
 
+def _design(
+    latent: np.ndarray, labels: np.ndarray, *, cross_terms: bool, linear_terms: bool
+) -> np.ndarray:
+    """Products of pairs i <= j of latent features, the features, and the labels, as contiguous rows."""
+    features = np.ascontiguousarray(latent.T)
+    products = (
+        [one * features[i:] for i, one in enumerate(features)] if cross_terms else [features**2]
+    )
+    return np.concatenate([*products, *([features] if linear_terms else []), labels[None]])
+
+
 def _ridge(covariance: np.ndarray, regularisation: float) -> np.ndarray:
     """Coefficients of a ridge regression of the last variable on all other, standardised variables."""
+    from scipy.linalg import solve
+
     scale = np.sqrt(np.diag(covariance)[:-1])
     safe = np.where(scale > 0, scale, 1.0)
     matrix = covariance[:-1, :-1] / np.outer(safe, safe)
     target = covariance[:-1, -1] / safe
+    if _determined(matrix):
+        penalised = matrix + regularisation * np.eye(len(matrix))
+        return np.asarray(solve(penalised, target, assume_a="pos") / safe)
     values, vectors = np.linalg.eigh(matrix)
     # Directions that the rows do not determine get weight zero, whatever the ridge penalty is.
     determined = values > 1e-12 * max(float(values.max(initial=0.0)), 1e-300)
     inverse = np.where(determined, 1 / np.where(determined, values + regularisation, 1.0), 0.0)
     return np.asarray(vectors @ (inverse * (vectors.T @ target)) / safe)
+
+
+def _determined(matrix: np.ndarray) -> bool:
+    """Return True if the smallest eigenvalue of a covariance matrix is clearly above rounding errors."""
+    from scipy.linalg.lapack import dpocon, dpotrf
+
+    factor, failed = dpotrf(matrix)
+    return not failed and dpocon(factor, np.linalg.norm(matrix, 1))[0] > 1e-10
