@@ -43,7 +43,7 @@ PRESETS = {
             "directions": (2, 4, 8, 16),
             "sample_ratio": (*RATIOS, 512.0),
         },
-        replicates=4,
+        replicates=8,
     ),
 }
 
