@@ -137,7 +137,8 @@ def preset_text(row: dict[str, str]) -> str:
     blocks = [
         f"```{{code-block}} bash\n:class: paper-command\n\n{command}\n```",
         f"Its {row['tasks']} tasks took {row['cpu_minutes']} minutes of processor time{older}. "
-        f"{row['hold']} of {tested} testable claims hold; {row['untested']} need another preset.",
+        f"{row['hold']} of {tested} testable claims hold; the other {row['untested']} need "
+        "another preset or more replicates.",
     ]
     return "\n\n".join([*blocks, *(f"- Fails: {text}" for text in failing)])
 

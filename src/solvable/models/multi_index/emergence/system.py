@@ -66,8 +66,8 @@ PRESETS = {
         replicates=18,
     ),
     "paper": Preset(
-        "Twelve features in 96 dimensions at the decay of the paper; a quarter of an hour. The paper has "
-        "1,024 features in 2,048 dimensions, which need d³ samples.",
+        "Twelve features in 96 dimensions at the decay of the paper; ten minutes. The paper has 1,024 "
+        "features in 2,048 dimensions, which need d³ samples.",
         {
             "dimension": (96,),
             "features": (12,),
@@ -76,7 +76,7 @@ PRESETS = {
             "batch": (6000,),
             "time": (3.0, 6.0, 10.0, 16.0, 25.0, 40.0),
         },
-        replicates=9,
+        replicates=6,
     ),
 }
 
