@@ -49,28 +49,7 @@ class TupleClusterClassifier(StringClassifier):
     n_init: int
     random_state: Any
 
-    def fit(self, X: Any, y: Any) -> Any:
-        """Fit all levels, from the leaves up.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, s ** L)
-            Whole numbers, one symbol per column; negative ones are masked.
-        y : array-like of shape (n,)
-            Labels.
-
-        Returns
-        -------
-        self
-            The fitted classifier.
-
-        Raises
-        ------
-        InvalidParameter, InvalidData
-            If a parameter is out of range, or the strings have a wrong shape or missing values.
-        """
-        self._check_parameters()
-        strings, labels = self._start_fit(X, y)
+    def _fit_strings(self, strings: np.ndarray, labels: np.ndarray) -> None:
         self.symbols_ = observed_symbols(strings)
         self.n_clusters_ = self.n_clusters or self.symbols_.size
         seed = seed_from(self.random_state)
@@ -93,7 +72,6 @@ class TupleClusterClassifier(StringClassifier):
             self.levels_.append(fitted)
             symbols, base = fitted.of(tuples), self.n_clusters_
         self.label_prior_ = np.bincount(labels) / labels.size
-        return self
 
     def _counts(self, tuples: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return sorted tuple numbers and their counts, shape (tuples, positions, classes)."""
@@ -163,7 +141,7 @@ class TupleClusterClassifier(StringClassifier):
         places = symbol_codes(tuples, self.label_numbers_)
         return np.concatenate([laws, self.label_prior_[None]])[places]
 
-    def _check_parameters(self) -> None:
+    def _check_settings(self) -> None:
         if self.positions not in get_args(Positions):
             raise InvalidParameter(
                 unknown_choice("positions", self.positions, list(get_args(Positions)))

@@ -46,31 +46,7 @@ class StringNetwork(ProbabilityClassifier):
         """Return the shape of the weights of each hidden layer, the first layer first."""
         raise NotImplementedError
 
-    def fit(self, X: Any, y: Any) -> Any:
-        """Draw weights and train them.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, s ** L)
-            Symbols from 0 to V - 1, and -1 for a masked leaf.
-        y : array-like of shape (n,)
-            Labels of any kind.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        InvalidData
-            If the length of the strings is not a power of `branching`, or a symbol is out of range.
-        InvalidParameter
-            If a setting is out of its range.
-        NotConverged
-            If the training loss becomes infinite.
-        """
-        self._check_settings()
-        symbols, codes = self._start_fit(X, y)
+    def _fit_strings(self, symbols: np.ndarray, codes: np.ndarray) -> None:
         seed = seed_from(self.random_state)
         rng = random_stream(seed, "initial weights")
 
@@ -80,7 +56,6 @@ class StringNetwork(ProbabilityClassifier):
         self.weights_ = [drawn(*shape) for shape in self._shapes(symbols.shape[1])]
         self.readout_ = drawn(self.width, len(self.classes_))
         self._train(symbols, codes, random_stream(seed, "order of the strings"))
-        return self
 
     def _check_settings(self) -> None:
         for name in ("width", "batch_size", "max_epochs"):

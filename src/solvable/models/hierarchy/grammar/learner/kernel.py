@@ -78,35 +78,15 @@ class KernelClassifier(VocabularyClassifier):
         self.vocabulary = vocabulary
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> KernelClassifier:
-        """Choose the kernel, its width and the ridge, and fit all strings.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, s ** L)
-            Symbols from 0 to V - 1, and -1 for a masked leaf.
-        y : array-like of shape (n,)
-            Labels of any kind.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        InvalidData
-            If the length of the strings is not a power of `branching`, or a symbol is out of range.
-        InvalidParameter
-            If the kernel does not exist.
-        """
+    def _check_settings(self) -> None:
         if self.kernel not in ("auto", *KERNELS):
             raise InvalidParameter(unknown_choice("kernel", self.kernel, ("auto", *KERNELS)))
-        symbols, codes = self._start_fit(X, y)
+
+    def _fit_strings(self, symbols: np.ndarray, codes: np.ndarray) -> None:
         kernels = KERNELS if self.kernel == "auto" else (self.kernel,)
         model = RbfClassifier(seed=seed_from(self.random_state), kernels=kernels)
         self.model_ = model.fit(self._encoded(symbols), codes)
         self.kernel_ = model.kernel_
-        return self
 
     def _encoded(self, symbols: np.ndarray) -> np.ndarray:
         return one_hot(symbols, self.vocabulary_).reshape(len(symbols), -1)

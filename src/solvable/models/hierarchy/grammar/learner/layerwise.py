@@ -175,7 +175,7 @@ class LayerwiseRBFClassifier(StringClassifier):
         InvalidParameter, InvalidData, MemoryLimitExceeded
             See the class.
         """
-        self._check_parameters()
+        self._check_settings()
         source, labels = self._start_source(X, y)
         seed = seed_from(self.random_state)
         self.filters_: list[Filter] = []
@@ -329,7 +329,7 @@ class LayerwiseRBFClassifier(StringClassifier):
                 found.append(tokens[codes])
         return codes, tokens
 
-    def _check_parameters(self) -> None:
+    def _check_settings(self) -> None:
         for name, allowed in (("mode", get_args(Mode)), ("positions", get_args(Positions))):
             if getattr(self, name) not in allowed:
                 raise InvalidParameter(unknown_choice(name, getattr(self, name), allowed))

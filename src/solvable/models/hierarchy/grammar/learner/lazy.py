@@ -135,33 +135,11 @@ class LazyCNNClassifier(VocabularyClassifier):
         self.vocabulary = vocabulary
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> LazyCNNClassifier:
-        """Compute the kernel and fit the indicators of the labels.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, s ** L)
-            Symbols from 0 to V - 1, and -1 for a masked leaf.
-        y : array-like of shape (n,)
-            Labels of any kind.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        InvalidData
-            If the length of the strings is not a power of `branching`, or a symbol is out of range.
-        InvalidParameter
-            If the ridge is negative.
-        """
-        symbols, codes = self._start_fit(X, y)
+    def _fit_strings(self, symbols: np.ndarray, codes: np.ndarray) -> None:
         self.strings_ = symbols
         kernel = lazy_kernel(symbols, symbols, self.branching, self.vocabulary_)
         indicators = np.eye(len(self.classes_))[codes]
         self.readout_ = kernel_ridge(kernel, indicators, regularisation=self.regularisation)
-        return self
 
     def _outputs(self, X: np.ndarray) -> np.ndarray:
         kernel = lazy_kernel(X, self.strings_, self.branching, self.vocabulary_)

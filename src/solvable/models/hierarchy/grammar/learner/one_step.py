@@ -92,8 +92,8 @@ class OneStepClusterClassifier(TupleClusterClassifier):
             rows = rows @ (second / np.sqrt(self.width))
         return rows, np.ones(len(rows))
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def _check_settings(self) -> None:
+        super()._check_settings()
         if self.width is not None:
             check_integer("width", self.width, 1)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -21,6 +21,42 @@ class StringClassifier(ClassifierMixin, BaseEstimator):
     classes_: np.ndarray
     depth_: int
     n_features_in_: int
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit the classifier to labelled strings.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, s ** L)
+            Symbols: whole numbers from 0 on, and negative ones for masked leaves.
+        y : array-like of shape (n,)
+            Labels of any kind, of at least two classes.
+
+        Returns
+        -------
+        self
+            The fitted classifier.
+
+        Raises
+        ------
+        InvalidData
+            If the length of the strings is not a power of `branching`, a symbol is out of range, or the
+            labels are no classes.
+        InvalidParameter
+            If a parameter is out of its range, or torch or its device is missing.
+        NotConverged
+            If a training loss becomes infinite.
+        """
+        self._check_settings()
+        self._fit_strings(*self._start_fit(X, y))
+        return self
+
+    def _check_settings(self) -> None:
+        """Refuse parameters out of range."""
+
+    def _fit_strings(self, strings: np.ndarray, labels: np.ndarray) -> None:
+        """Fit checked strings and the numbers of their labels."""
+        raise NotImplementedError
 
     def _start_fit(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
         """Check strings and labels; return integer strings and label numbers."""

@@ -109,32 +109,8 @@ class TransformerClassifier(ProbabilityClassifier):
         self.vocabulary = vocabulary
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> TransformerClassifier:
-        """Draw weights and train them.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, s ** L)
-            Symbols from 0 to V - 1, and -1 for a masked leaf.
-        y : array-like of shape (n,)
-            Labels of any kind.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        InvalidData
-            If the length of the strings is not a power of `branching`, or a symbol is out of range.
-        InvalidParameter
-            If a setting is out of its range, or torch or the device is missing.
-        NotConverged
-            If the training loss becomes infinite.
-        """
-        self._check_settings()
+    def _fit_strings(self, symbols: np.ndarray, codes: np.ndarray) -> None:
         torch = import_torch()
-        symbols, codes = self._start_fit(X, y)
         seed = seed_from(self.random_state)
         place = torch_device(torch, _device_name(torch, self.device))
         with torch.random.fork_rng():
@@ -143,7 +119,6 @@ class TransformerClassifier(ProbabilityClassifier):
         strings, labels = (torch.as_tensor(part, device=place) for part in (symbols, codes))
         self._train(torch, network, strings, labels, random_stream(seed, "order of the strings"))
         self.network_ = network.eval().cpu()
-        return self
 
     def _check_settings(self) -> None:
         for name in ("width", "heads", "batch_size", "max_epochs"):
