@@ -38,7 +38,7 @@ DRAWN = {
     "quadratic-network-error.svg": Drawing("quadratic-network", "Test error (marchenko-pastur)"),
     "quadratic-network-recovery.svg": Drawing("quadratic-network", "Test error", "recovery"),
     "quadratic-network-spectrum.svg": Drawing(
-        "quadratic-network", "Spectrum at n/d² = 2 (power-law)"
+        "quadratic-network", "Spectrum at n/d² = 1.6 (power-law)"
     ),
     "attention-indexed-error.svg": Drawing(
         "attention-indexed", "Error of the estimated weights (softmax)"

@@ -129,3 +129,17 @@ def test_a_small_run_makes_a_report_with_every_figure(solvable):
     assert "spectral_phase" in header
     again = solvable(*words, "--json")
     assert json.loads(again.stdout)["records"] == answer["records"]
+
+
+@pytest.mark.slow
+def test_the_quick_preset_judges_every_claim_of_the_abstract(solvable):
+    words = ("run", "quadratic-network", "--output", "quick", "--workers", 1, "--seed", 1154)
+    ended = solvable(*words, "--json")
+    assert ended.returncode == 0, ended.stderr
+    verdicts = {one["claim"]: one["status"] for one in json.loads(ended.stdout)["verdicts"]}
+    claims = (
+        "test-error", "train-error", "rank", "spectrum", "network-is-convex", "perfect-recovery",
+        "peak-height",
+    )  # fmt: skip
+    assert {claim: verdicts[claim] for claim in claims} == dict.fromkeys(claims, "holds")
+    assert (solvable.cwd / "quick" / "figures" / "noiseless-error.svg").exists()

@@ -169,7 +169,7 @@ system = System(
     measure=measure,
     predict=predict,
     chance=chance,
-    axis=Axis("time", "time t", scale="linear", margin=1.0),
+    axis=Axis("time", "time t", words={"time": "t = {:g}"}, margin=1.0, resolution=100),
     claims=[
         Agreement(
             "closed-form",
@@ -282,7 +282,7 @@ system = System(
             "dimension",
             "Online descent diverges with few samples in each step",
             "share of diverged replicates",
-            [Trace("", "diverged", theory=None, value=diverged)],
+            [Trace("", "", theory=None, value=diverged)],
             "Half of the replicates diverge at a number of samples that is proportional to d.",
             along=Axis("batch", "fresh samples in each step"),
             overlay=("dimension",),

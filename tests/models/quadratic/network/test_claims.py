@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +10,8 @@ import pytest
 
 from solvable.arrays import random_stream
 from solvable.frame.panels import grouped
-from solvable.models.quadratic.network.claims import distribution_distance, shape_effect
+from solvable.frame.power import judged
+from solvable.models.quadratic.network.claims import CLAIMS, distribution_distance, shape_effect
 from solvable.models.quadratic.network.feature_groups import group_scatter
 from solvable.models.quadratic.network.figures import OVERLAY
 from solvable.models.quadratic.network.measure import measure
@@ -22,10 +24,11 @@ from solvable.plots.matplotlib_backend import draw_matplotlib
 from solvable.systems.base import Point
 
 BASE = {"dimension": 60, "regularisation": 0.1}
+TRAINED = {"sample_ratio": 0.5, "network_samples": 2_000, "noiseless_samples": 1}
 
 SETTINGS = {
-    "random": BASE | {"sample_ratio": 0.5, "network_samples": 2_000},
-    "control": BASE | {"sample_ratio": 0.5, "sensing": "goe", "network_samples": 2_000},
+    "random": BASE | TRAINED,
+    "control": BASE | TRAINED | {"sensing": "goe"},
     "power": BASE | {"target": "power-law", "sample_ratio": 0.4, "regularisation": 0.02},
     "power, more": BASE | {"target": "power-law", "sample_ratio": 1.0, "regularisation": 0.02},
     "below": BASE | {"sample_ratio": 0.2, "noise": 0.0, "regularisation": 1e-3},
@@ -80,6 +83,25 @@ def test_records_that_agree_with_theory_hold_every_claim(make):
         assert verdict.source
 
 
+def test_the_quick_preset_judges_training_and_recovery():
+    """With power, on records that equal the predictions where these claims look."""
+    preset = system.presets["quick"]
+    grid, points = dict(preset.grid) | {"target": ("marchenko-pastur",)}, []
+    for values in itertools.product(*grid.values()):
+        setting = QuadraticParameters(**dict(zip(grid, values, strict=True)))
+        prediction = predict(setting)
+        record = dict(prediction) | {"network_objective": None}
+        if setting.n_samples <= setting.network_samples:
+            record["network_objective"] = prediction["objective"]
+        if setting.n_samples < setting.noiseless_samples:
+            record["noiseless_matrix_error"] = None
+        points.append(Point(setting.model_dump(), [record] * preset.replicates, prediction))
+    points = system.settled(points)
+    rows = [claim for claim in CLAIMS if claim.name in ("network-is-convex", "perfect-recovery")]
+    found = [judged(claim, points, system.axis, system.chance) for claim in rows]
+    assert [verdict.status for verdict in found] == ["holds", "holds"], found
+
+
 @pytest.mark.parametrize(
     ("claim", "changes"),
     [
@@ -97,6 +119,7 @@ def test_records_that_agree_with_theory_hold_every_claim(make):
         ("pruning-helps", {"pruned_error": 2.0}),
         ("denoising-helps", {"denoised_error": 3.0}),
         ("perfect-recovery", {"matrix_error": 1e4}),
+        ("perfect-recovery", {"noiseless_matrix_error": 1e4}),
     ],
 )
 def test_records_that_disagree_fail(make, claim, changes):
@@ -144,7 +167,7 @@ def test_what_cannot_be_tested_says_what_would(make):
     assert "sensing=network,goe" in found["control-is-closer"].reason
     assert "network_samples" in found["network-is-convex"].reason
     assert "sample_ratio" in found["training-data-tell-the-test-error"].reason
-    assert "preset recovery" in found["perfect-recovery"].reason
+    assert "set noiseless_samples" in found["perfect-recovery"].reason
     assert {one.status for one in found.values()} <= {"holds", "fails", "not testable"}
 
 

@@ -24,7 +24,7 @@ from solvable.models.quadratic.network.figures import phase_changes
 from solvable.models.quadratic.network.measure import draw_target
 from solvable.models.quadratic.network.parameters import QuadraticParameters
 from solvable.models.quadratic.network.predict import curve, predict, scaling_phase
-from solvable.models.quadratic.network.solutions import measure_of, state_of
+from solvable.models.quadratic.network.solutions import NOISELESS_PENALTY, measure_of, state_of
 from solvable.models.quadratic.network.spectral_phase import decision_at
 from solvable.models.quadratic.network.system import system
 from solvable.models.quadratic.network.target import QuadraticTarget
@@ -38,6 +38,7 @@ SETTINGS = {
         "target": "power-law", "dimension": 12, "sample_ratio": 1.5, "regularisation": 0.3,
         "network_samples": 1_000,
     },
+    "noiseless twin": {"dimension": 20, "sample_ratio": 0.8, "noiseless_samples": 300},
     "noiseless": {
         "dimension": 20, "noise": 0.0, "regularisation": 0.01, "sample_ratio": 0.5,
     },
@@ -188,6 +189,19 @@ def test_without_noise_the_best_estimator_recovers_first():
     assert between["bayes_matrix_error"] == 0
     assert between["matrix_error"] > 0.05
     assert between["interpolation_ratio"] is None
+
+
+def test_labels_without_noise_are_fitted_as_well_from_the_stated_size_on():
+    setting = SETTINGS["noiseless twin"]
+    found, without = record_of(setting), record_of(setting | {"noiseless_samples": 0})
+    assert found["noiseless_matrix_error"] < 1e-3 < found["matrix_error"]
+    for change in ({"noiseless_samples": 321}, {"width_ratio": 1.0}, {"target": "power-law"}):
+        assert record_of(setting | change)["noiseless_matrix_error"] is None
+    prediction = predict(QuadraticParameters(**setting))
+    alone = {"noise": 0.0, "regularisation": NOISELESS_PENALTY}
+    expected = predict(QuadraticParameters(**setting | alone))["matrix_error"]
+    assert prediction["noiseless_matrix_error"] == pytest.approx(expected, rel=1e-6)
+    assert without["noiseless_matrix_error"] is None
 
 
 @pytest.mark.parametrize("ratio", [0.24, 0.26, 0.3, 0.4])

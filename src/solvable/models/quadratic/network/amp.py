@@ -39,19 +39,25 @@ class _Extrapolation:
 
     def mixture(self) -> _State:
         xp = namespace(self.steps[-1])
-        differences = xp.stack(self.steps[1:]) - xp.stack(self.steps[:-1])
+        steps = xp.stack(self.steps)
+        differences = steps[1:] - steps[:-1]
         # Directions in which the steps are parallel do not determine the mixture and are dropped.
         values, vectors = xp.linalg.eigh(differences @ differences.T)
         scores = vectors.T @ (differences @ self.steps[-1])
         kept = values > 1e-14 * values[-1]
         slope = vectors @ xp.where(kept, scores / xp.where(kept, values, 1.0), 0.0)
-        last, freedom = self.images[-1], self.images[-1].freedom
-        parts: list[Array] = [last.matrix, last.measured, last.message]
-        for w, image, before in zip(slope, self.images[1:], self.images[:-1], strict=True):
-            columns = zip(parts, image[:3], before[:3], strict=True)
-            parts = [part - w * (new - old) for part, new, old in columns]
-            freedom -= float(w) * (image.freedom - before.freedom)
-        return _State(parts[0], parts[1], parts[2], freedom)
+        # The last image minus the slopes times the differences of images: weights of sum 1.
+        end = xp.zeros_like(slope[:1])
+        weights = xp.concat([slope, end + 1.0]) - xp.concat([end, slope])
+        matrices, measured, messages, freedoms = zip(*self.images, strict=True)
+        matrix = weights @ xp.stack([xp.reshape(one, (-1,)) for one in matrices])
+        freedom = sum(float(w) * one for w, one in zip(weights, freedoms, strict=True))
+        return _State(
+            xp.reshape(matrix, matrices[-1].shape),
+            weights @ xp.stack(measured),
+            weights @ xp.stack(messages),
+            freedom,
+        )
 
 
 def solve_amp(
@@ -60,7 +66,7 @@ def solve_amp(
     regularisation: float,
     *,
     tolerance: float = 1e-6,
-    max_iterations: int = 300,
+    max_iterations: int = 600,
     memory: int = 8,
 ) -> QuadraticSolution:
     """Minimise by approximate message passing, whose fixed points satisfy the KKT conditions."""

@@ -14,7 +14,7 @@ from solvable.models.quadratic.network.parameters import QuadraticParameters
 from solvable.models.quadratic.network.phase_claims import PHASE_CLAIMS
 from solvable.models.quadratic.network.predict import degrees_left
 from solvable.models.quadratic.network.recovery_claims import RECOVERY_CLAIMS
-from solvable.models.quadratic.network.solutions import measure_of, state_of
+from solvable.models.quadratic.network.solutions import NOISELESS_PENALTY, measure_of, state_of
 from solvable.spectra.measures import second_moment
 
 
@@ -124,17 +124,18 @@ def _wide_networks(point: Point) -> np.ndarray:
 
 
 def _unexplained(point: Point) -> np.ndarray:
-    """Error over the mean second moment 1 + p*/d of a Marchenko-Pastur target."""
-    return point.values("matrix_error") / (1 + point.setting.target_units / point.setting.dimension)
+    """Error without label noise over the mean second moment 1 + p*/d of a Marchenko-Pastur target."""
+    name = "noiseless_matrix_error" if point.setting.noise else "matrix_error"
+    return point.values(name) / (1 + point.setting.target_units / point.setting.dimension)
 
 
 def _over_recovery(cell: Cell) -> float:
     """Sample ratio over the perfect-recovery threshold; NaN for noisy or full-rank problems."""
     setting = cell.setting
-    exact = setting.noise == 0 and setting.regularisation <= 2e-3
-    low_rank = setting.target == "marchenko-pastur" and setting.target_rank < setting.dimension
+    exact = setting.noise == 0 and setting.regularisation <= NOISELESS_PENALTY
+    fitted = 0 < setting.noiseless_samples <= setting.n_samples
     threshold = cell.predicted("perfect_recovery_ratio")
-    return setting.ratio / threshold if exact and low_rank else np.nan
+    return setting.ratio / threshold if setting.low_rank and (exact or fitted) else np.nan
 
 
 def _clearly(cell: Cell, metric: str) -> bool:
@@ -173,7 +174,10 @@ SAMPLES = (
     "interpolation peak; raise dimension, sample_ratio or regularisation"
 )
 LEFT = "training leaves fewer than 4 unused degrees of freedom per coordinate; raise sample_ratio"
-EXACT = "no low-rank target without noise above its recovery threshold; run the preset recovery"
+EXACT = (
+    "no low-rank target without noise above its recovery threshold; set noiseless_samples, or run the "
+    "preset recovery"
+)
 NO_GAIN = (
     "the predicted error falls by less than 15 % at every point; lower regularisation, or use a power "
     "law near the peak"

@@ -31,7 +31,7 @@ def solve_factorised(
     start = random_stream(seed, "factor").standard_normal((d, columns))
     factor = sensing.asarray(start * np.sqrt(max(spread, 1e-12) / columns / d))
     residual = labels - sensing.forward(factor)
-    steps: list[tuple[Array, Array]] = []
+    steps: list[tuple[Array, Array, float]] = []
     smallest = 0.1 * tolerance * regularisation / d
     gradient, iteration = weight_gradient(sensing, regularisation, factor, residual), 0
     for iteration in range(1, max_iterations + 1):
@@ -57,7 +57,8 @@ def solve_factorised(
             residual = labels - sensing.forward(factor)
         new = weight_gradient(sensing, regularisation, factor, residual)
         # The last twenty steps estimate the inverse Hessian.
-        steps = [*steps, (length * direction, new - gradient)][-20:]
+        step, change = (xp.reshape(x, (-1,)) for x in (length * direction, new - gradient))
+        steps = [*steps, (step, change, 1 / float(step @ change))][-20:]
         gradient = new
     factor = _orthogonal_factor(factor, spread)
     return certified(sensing, labels, regularisation, factor, iteration, tolerance, "factorised")
@@ -71,21 +72,20 @@ def weight_gradient(
     return 2 * (regularisation / d * factor - 2 / d**2 * sensing.adjoint(residual) @ factor)
 
 
-def _direction(gradient: Array, steps: list[tuple[Array, Array]]) -> Array:
+def _direction(gradient: Array, steps: list[tuple[Array, Array, float]]) -> Array:
     """Quasi-Newton direction by the two-loop recursion of L-BFGS."""
     xp = namespace(gradient)
-    direction, shares = -gradient, []
-    for step, change in reversed(steps):
-        inverse = 1 / xp.sum(step * change)
-        share = inverse * xp.sum(step * direction)
-        shares.append((share, inverse))
+    direction, shares = -xp.reshape(gradient, (-1,)), []
+    for step, change, inverse in reversed(steps):
+        share = inverse * float(step @ direction)
+        shares.append(share)
         direction = direction - share * change
     if steps:
-        step, change = steps[-1]
-        direction = direction * (xp.sum(step * change) / xp.sum(change**2))
-    for (step, change), (share, inverse) in zip(steps, reversed(shares), strict=True):
-        direction = direction + (share - inverse * xp.sum(change * direction)) * step
-    return direction
+        _, change, inverse = steps[-1]
+        direction = direction / (inverse * float(change @ change))
+    for (step, change, inverse), share in zip(steps, reversed(shares), strict=True):
+        direction = direction + (share - inverse * float(change @ direction)) * step
+    return xp.reshape(direction, gradient.shape)
 
 
 def _line_minimum(products: list[float], lean: float, growth: float) -> float:

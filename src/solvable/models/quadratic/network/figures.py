@@ -21,7 +21,7 @@ from solvable.models.quadratic.network.feature_groups import (
 from solvable.models.quadratic.network.parameters import QuadraticParameters
 from solvable.models.quadratic.network.phase_claims import kind_of
 from solvable.models.quadratic.network.phase_figures import PHASE_PANELS
-from solvable.models.quadratic.network.solutions import measure_of, state_of
+from solvable.models.quadratic.network.solutions import NOISELESS_PENALTY, measure_of, state_of
 from solvable.plots.figure import Marker, Series
 
 OVERLAY = ("width_ratio", "exponent", "regularisation")
@@ -32,12 +32,14 @@ NETWORK, CONTROL = {"sensing": "network"}, {"sensing": "goe"}
 
 def thresholds(curves: Sequence[Curve]) -> list[Marker]:
     """Mark the sample ratio of interpolation for noisy labels, or of perfect recovery without noise."""
-    name, label = (
-        ("interpolation_ratio", "interpolation")
-        if curves[0].setting.noise > 0
-        else ("perfect_recovery_ratio", "perfect recovery")
-    )
-    return draw_markers({name: label}, curves[0], None)
+    if curves[0].setting.noise > 0:
+        return draw_markers({"interpolation_ratio": "interpolation"}, curves[0], None)
+    return recovery_threshold(curves)
+
+
+def recovery_threshold(curves: Sequence[Curve]) -> list[Marker]:
+    """Mark the sample ratio of perfect recovery."""
+    return draw_markers({"perfect_recovery_ratio": "perfect recovery"}, curves[0], None)
 
 
 def thresholds_and_phases(curves: Sequence[Curve]) -> list[Marker]:
@@ -183,6 +185,15 @@ PANELS = (
         once=[replace(_part("bayes_matrix_error", "Bayes-optimal", 5), dashed=True),
               Trace("bayes_estimate_error", "Bayes-optimal message passing", theory=None, where=NETWORK,
                     colour=5)],
+    ),
+    Panel(
+        "noiseless-error", "Error without label noise", "matrix error R (|S − S*|²/d)",
+        [Trace("noiseless_matrix_error", "theory, d → ∞", measured=False, colour=0),
+         Trace("noiseless_matrix_error", "minimiser", theory=None, colour=0)],
+        "The samples of the other figures, with labels without noise, fitted at the penalty "
+        f"{NOISELESS_PENALTY:g}. Above the threshold the error is proportional to the squared penalty.",
+        markers=recovery_threshold, overlay=OVERLAY, y_scale="log", y_range=_log_range,
+        when=lambda curve: curve.setting.low_rank and curve.setting.noiseless_samples > 0,
     ),
     Panel(
         "error-parts", "Parts of the error", "part of the matrix error R",

@@ -42,6 +42,8 @@ class QuadraticParameters(Parameters):
     """Units per input coordinate, p/d, of the network of `network_samples`."""
     bayes_samples: int = Field(0, ge=0, le=10**6)
     """Largest n at which Bayes-optimal message passing runs as well; 0 for never."""
+    noiseless_samples: int = Field(0, ge=0, le=10**9)
+    """Smallest n at which a low-rank target is fitted without label noise as well; 0 for never."""
 
     @model_validator(mode="before")
     @classmethod
@@ -88,6 +90,11 @@ class QuadraticParameters(Parameters):
         return self.n_samples / self.dimension**2
 
     @property
+    def low_rank(self) -> bool:
+        """Return True if fewer samples than unknowns can determine the target without label noise."""
+        return self.target == "marchenko-pastur" and self.target_rank < self.dimension
+
+    @property
     def target_rank(self) -> int:
         """Number of features of the target."""
         if self.target == "power-law":
@@ -119,6 +126,7 @@ AXIS = Axis(
         "network_solver",
         "network_ratio",
         "bayes_samples",
+        "noiseless_samples",
     ),
     value=lambda setting: setting.ratio,
     point_name=_words,

@@ -93,6 +93,25 @@ def is_power_law(curve: Curve) -> bool:
     return bool(curve.setting.target == "power-law" and curve.setting.noise > 0)
 
 
+RATES = Panel(
+    "rates", "Error against samples for each dimension and penalty", "matrix error R",
+    [Trace("matrix_error", "", theory="finite_size_matrix_error"),
+     Trace("scaling_law_matrix_error", "law of the phase", measured=False, dashed=True)],
+    "Lines: prediction at this dimension. Dashed: leading law of the phase, where it is within 30 % "
+    "of the limit.",
+    overlay=("dimension", "regularisation", "regularisation_unit"), y_scale="log",
+)  # fmt: skip
+
+
+def rates(curves: Sequence[Curve]) -> list[Figure]:
+    """Draw power laws of several dimensions or penalties; a single one has the figure of the error."""
+    curves = [curve for curve in curves if is_power_law(curve)]
+    several = any(
+        len({getattr(curve.setting, name) for curve in curves}) > 1 for name in RATES.overlay
+    )
+    return RATES(curves) if several else []
+
+
 def recovered_at(points: Sequence[Point]) -> float:
     """Measured sample ratio of recovery; NaN without measurements."""
     return crossing(points) if all(point.metrics for point in points) else float("nan")
@@ -100,14 +119,7 @@ def recovered_at(points: Sequence[Point]) -> float:
 
 PHASE_PANELS = (
     phase_diagram,
-    Panel(
-        "rates", "Error against samples for each dimension and penalty", "matrix error R",
-        [Trace("matrix_error", "", theory="finite_size_matrix_error"),
-         Trace("scaling_law_matrix_error", "law of the phase", measured=False, dashed=True)],
-        "Lines: prediction at this dimension. Dashed: leading law of the phase, where it is within 30 % "
-        "of the limit.",
-        overlay=("dimension", "regularisation", "regularisation_unit"), when=is_power_law, y_scale="log",
-    ),
+    rates,
     Panel(
         "penalty", "Error against multiples of the best penalty", "matrix error R",
         [Trace("matrix_error", "")],

@@ -22,6 +22,7 @@ from solvable.models.quadratic.network.solutions import (
     interpolation_of,
     local_exponent,
     measure_of,
+    noiseless_error,
     penalties_of,
     penalty_of,
     state_of,
@@ -89,8 +90,8 @@ def chance(parameters: QuadraticParameters, prediction: Metrics) -> Metrics:
     labels = 2 * energy + parameters.noise
     return {
         "matrix_error": energy, "test_error": labels, "train_error": labels, "gcv_test_error": labels,
-        "pruned_error": energy, "denoised_error": energy, "rank_fraction": 0.0, "outliers": 0.0,
-        "eigenvalues": [0.0] * parameters.dimension,
+        "noiseless_matrix_error": energy, "pruned_error": energy, "denoised_error": energy,
+        "rank_fraction": 0.0, "outliers": 0.0, "eigenvalues": [0.0] * parameters.dimension,
         "feature_errors": [*strengths],
     }  # fmt: skip
 
@@ -236,6 +237,7 @@ def _limits(parameters: QuadraticParameters, state: QuadraticState, tolerance: f
     best = bayes_error(parameters, state.sample_ratio)
     return {
         **interpolation_of(parameters, tolerance),
+        "noiseless_matrix_error": noiseless_error(parameters, state.sample_ratio),
         "perfect_recovery_ratio": perfect_recovery_threshold(rank),
         "bayes_recovery_ratio": bayes_perfect_recovery_threshold(rank),
         "flow_recovery_ratio": flow_recovery_threshold(rank, max(rank, parameters.network_ratio)),

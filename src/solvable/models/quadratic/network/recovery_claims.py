@@ -9,6 +9,7 @@ import numpy as np
 from solvable.frame.agreement import Agreement
 from solvable.frame.estimates import Estimate, Slope
 from solvable.frame.points import Point
+from solvable.models.quadratic.network.solutions import NOISELESS_PENALTY
 
 RECOVERED = 0.01
 """Error over that of learning nothing, below which a target counts as recovered."""
@@ -47,9 +48,8 @@ def wide(point: Point) -> bool:
 def low_rank(point: Point) -> bool:
     """Return True for a low-rank target without label noise and a small penalty."""
     setting = point.setting
-    exact = setting.noise == 0 and setting.regularisation <= 2e-3
-    few = setting.target == "marchenko-pastur" and setting.target_rank < setting.dimension
-    return bool(exact and few and setting.regularisation_unit == "one")
+    exact = setting.noise == 0 and setting.regularisation <= NOISELESS_PENALTY
+    return bool(exact and setting.low_rank and setting.regularisation_unit == "one")
 
 
 def crossing(points: Sequence[Point], *, predicted: bool = False) -> float:

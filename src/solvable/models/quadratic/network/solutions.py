@@ -14,6 +14,9 @@ from solvable.spectra.measures import Measure, power_law
 from solvable.spectra.product_measure import marchenko_pastur
 from solvable.spectra.thresholds import bayes_perfect_recovery_threshold, interpolation_threshold
 
+NOISELESS_PENALTY = 5e-3
+"""Penalty of fits without label noise, and largest penalty of claims on recovery."""
+
 
 def state_of(parameters: QuadraticParameters) -> QuadraticState:
     """Saddle point at a parameter set."""
@@ -60,6 +63,13 @@ def local_exponent(parameters: QuadraticParameters) -> float:
 def measure_of(parameters: QuadraticParameters) -> Measure:
     """Spectrum of the target in the theory: d eigenvalues, or the Marchenko-Pastur law."""
     return _measure(_key(parameters))
+
+
+def noiseless_error(parameters: QuadraticParameters, ratio: float) -> float | None:
+    """Error of the minimiser for labels without noise; None if no replicate measures it."""
+    if not (parameters.noiseless_samples and parameters.low_rank):
+        return None
+    return _state(_key(parameters), ratio, 0.0, NOISELESS_PENALTY).matrix_error
 
 
 def bayes_error(parameters: QuadraticParameters, ratio: float) -> float:

@@ -15,9 +15,13 @@ PRESETS = {
         {
             "target": ("marchenko-pastur", "power-law"),
             "dimension": (60,),
-            "sample_ratio": (0.1, 0.17, 0.23, 0.3, 0.4, 0.7, 1.2, 2.0),
+            "sample_ratio": (0.2, 0.28, 0.4, 0.8, 1.6),
+            # Networks are trained at the first size; fits without noise are at all sizes.
+            "network_samples": (720,),
+            "network_ratio": (0.7,),
+            "noiseless_samples": (720,),
         },
-        replicates=8,
+        replicates=7,
     ),
     "control": Preset(
         "Samples, Gaussian matrices, and networks trained by L-BFGS; a few minutes.",
@@ -141,7 +145,7 @@ PRESETS = {
 system = System(
     name="quadratic-network",
     title="Two scalars predict error, rank and spectrum of a quadratic network",
-    version="1",
+    version="2",
     parameters=QuadraticParameters,
     measure="measure:measure",
     predict="predict:predict",
