@@ -1,7 +1,7 @@
 """Posterior of one block of softmax attention, in variables of unit prior variance.
 
 f(X) = L^(-1/2) sum_h sum_ab softmax_b(x_a.A_h x_b) w_h.x_b, with B = d A and v = sqrt(H d) w standard
-normal numbers under the prior (arXiv:2512.04165, Equation 14). A state is one array of shape
+normal numbers under the prior (two-layer-posterior 25). A state is one array of shape
 (networks, H, d² + d) whose last d columns are v, so that the dynamics of two-layer networks runs on it.
 """
 

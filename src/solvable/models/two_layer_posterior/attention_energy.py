@@ -22,6 +22,7 @@ def response(dimension: int, context: int, draws: int = 60_000, *, size: float =
 
     The scores have ``size`` times their size in the prior; at size 0 the response is 1 - 1/L.
     """
+    # derivative of the output with respect to A_12 / sqrt(L) at w_3 = 1   (two-layer-posterior 26)
     target = AttentionTarget(dimension, context)
     rng, heads = random_stream(0, "attention response"), 8
     products = squares = 0.0
@@ -41,6 +42,7 @@ def response(dimension: int, context: int, draws: int = 60_000, *, size: float =
 def conjugate_field(parameters: CurseParameters, alignment: float) -> tuple[float, float]:
     """Compute the field t of an alignment and its energy E, with t = dE/d alpha."""
     # E(alpha) = sup_t t alpha + H log(1 - t² v), from E exp(t² V / 2) = (1 - t² v)^(-H)
+    # (two-layer-posterior 27)
     heads, d, L = parameters.heads, parameters.dimension, parameters.context
     v = response(d, L) ** 2 / (heads * L * d**3)
     # t² v alpha + 2 H t v = alpha
