@@ -212,7 +212,7 @@ def made(along, extra):
         ("dimension", "samples-grow-with-dimension", 1.5),
     ],
 )
-def test_claims_tell_the_specialised_pattern_from_the_lazy_one(along, claim, extra):
+def test_claims_hold_of_the_predicted_growth_and_fail_of_another(along, claim, extra):
     found = [
         next(v for v in system.verdicts(made(along, more)) if v.claim == claim)
         for more in (0.0, extra)
