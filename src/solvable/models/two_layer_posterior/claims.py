@@ -76,13 +76,28 @@ def sample_factor(points: Sequence[Point]) -> tuple[float, float] | None:
 
 def dimension_exponent(points: Sequence[Point]) -> tuple[float, float] | None:
     """Estimate the exponent of d in the number of samples, measured and expected."""
-    dimensions = sorted({int(point.setting.dimension) for point in points})
-    if len(dimensions) < 3:
+    return sample_exponent(points, "dimension")
+
+
+def context_factor(points: Sequence[Point]) -> tuple[float, float] | None:
+    """Estimate the growth of attention's samples from the fewest to the most tokens."""
+    exponents = sample_exponent(points, "context")
+    if exponents is None:
         return None
-    curves = [[p for p in points if p.setting.dimension == d] for d in dimensions]
+    tokens = [int(point.setting.context) for point in points]
+    span = max(tokens) / min(tokens)
+    return span ** exponents[0], span ** exponents[1]
+
+
+def sample_exponent(points: Sequence[Point], along: str) -> tuple[float, float] | None:
+    """Estimate the exponent of a size in the number of samples, measured and expected."""
+    sizes = sorted({int(getattr(point.setting, along)) for point in points})
+    if len(sizes) < 3:
+        return None
+    curves = [[p for p in points if getattr(p.setting, along) == size] for size in sizes]
     deep = points[0].setting.second_width > 0
     rows = [[samples_at_level(curve, name) for curve in curves] for name in ("mean", "predicted")]
-    logs = np.log(dimensions)
+    logs = np.log(sizes)
     # sum_d w_d log P with least-squares weights
     weights = (logs - logs.mean()) / np.sum((logs - logs.mean()) ** 2)
     slopes = [np.nan if None in row else float(weights @ np.array(row)) for row in rows]
@@ -199,14 +214,27 @@ CLAIMS = (
     ),
     Estimate(
         "samples-grow-with-dimension",
-        "The number of samples that reach an alignment of 0.1 grows with the dimension, at fixed "
-        "widths per dimension, with the predicted exponent: near 1 for one hidden layer, 1 for two.",
+        "The number of samples that reach an alignment of 0.1 (attention: 0.2) grows with the dimension, "
+        "at fixed widths per dimension, with the predicted exponent: near 1 for one hidden layer, 1 for "
+        "two, and near 3/2 for attention.",
         "arXiv:2512.04165, Figures 2b and 3a; derivations/scale (3)",
         estimate=dimension_exponent, apart=("dimension", "scaled_samples"), fewest=6, within=0.2,
         because="Curves of small dimensions are less steep, and differ by a factor near 1.",
         where=settled_point,
         missing="no three dimensions have curves that cross an alignment of 0.1 in equilibrium; run with "
-        "--preset onset or --preset three-layers", power=0.3,
+        "--preset onset, three-layers or attention-dimensions", power=0.3,
+    ),
+    Estimate(
+        "samples-grow-with-context",
+        "From the fewest to the most tokens, the samples at which attention reaches an alignment of 0.2 "
+        "grow by the predicted factor at these sizes; at many tokens they grow as the root.",
+        f"arXiv:2512.04165, Figure 3b; {PAGE} (27)",
+        estimate=context_factor, apart=("context", "scaled_samples"), fewest=6, within=0.2,
+        relative=True,
+        because="The response of the softmax is that at scores of the prior.",
+        where=lambda point: point.setting.target == "attention" and in_equilibrium(point),
+        missing="no three numbers of tokens have curves that cross an alignment of 0.2 in equilibrium; "
+        "run with --preset attention", power=0.5,
     ),
     Estimate(
         "error-falls-with-alignment",

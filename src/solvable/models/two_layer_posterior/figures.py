@@ -41,7 +41,40 @@ LEARNING = Panel(
     "lines: the onset in the limit of large sizes.",
     overlay=("dimension", "width_ratio"),
     markers={"onset": "onset"},
-    when=lambda curve: not curve.setting.gain,
+    when=lambda curve: not curve.setting.gain and not attends(curve),
+)
+
+
+def attends(curve: Curve) -> bool:
+    """Return True if the networks of a curve are blocks of attention."""
+    return bool(curve.setting.target == "attention")
+
+
+ATTENTION = Panel(
+    "attention",
+    "Alignment of attention with a cubic target",
+    "alignment with the target",
+    [
+        Trace("alignment", "", theory=None),
+        Trace("kernel_adaptation_alignment", "kernel adaptation", measured=False, dashed=True),
+    ],
+    "Points: Langevin networks, from both starts. Dashed: the theory of the target's mode alone. It "
+    "needs about half as many samples, and predicts how their number grows. At few tokens the softmax "
+    "responds less, so that only curves of many tokens coincide.",
+    overlay=("dimension", "context"),
+    when=attends,
+    x_label="sample ratio P/(κ√(HLd³))",
+)
+
+ATTENTION_ERROR = Panel(
+    "attention-error",
+    "Test error of attention on a cubic target",
+    "test error",
+    [Trace("test_error", "", theory=None)],
+    "A network that outputs 0 has a test error of 1, and networks of the prior exceed 2.",
+    overlay=("dimension", "context"),
+    when=attends,
+    x_label="sample ratio P/(κ√(HLd³))",
 )
 
 
@@ -182,7 +215,7 @@ LAYERS = Panel(
 
 GROWTH = Panel(
     "samples-to-learn",
-    "Samples that reach an alignment of 0.1",
+    "Samples that reach an alignment of 0.1 (attention: 0.2)",
     "number of samples P",
     [
         Trace(
@@ -201,7 +234,7 @@ GROWTH = Panel(
         ),
     ],
     "Learning curves are interpolated between measured sample sizes. At fixed widths per dimension the "
-    "number of samples grows in proportion to d.",
+    "number of samples grows in proportion to d, and that of attention as d^(3/2).",
     along=Axis("dimension", "dimension d", scale="linear"),
     when=lambda curve: not curve.setting.gain,
 )
@@ -344,6 +377,8 @@ def several(curve: Curve) -> bool:
 
 PANELS = (
     LEARNING,
+    ATTENTION,
+    ATTENTION_ERROR,
     energies,
     SPECIALISED,
     CARRIED,
@@ -363,7 +398,7 @@ PANELS = (
         ],
         "A network that outputs 0 has a test error of 1. Alignment alone is not sufficient: specialised "
         "neurons also carry other modes, and cancelling them takes more samples.",
-        when=several,
+        when=lambda curve: several(curve) and not attends(curve),
     ),
     Panel(
         "error-and-alignment",
@@ -371,7 +406,7 @@ PANELS = (
         "test error",
         [Trace("test_error", "")],
         "A network of alignment A has a test error of at least (1 - A)².",
-        overlay=("dimension", "width_ratio"),
+        overlay=("dimension", "width_ratio", "context"),
         against="alignment",
         x_label="alignment with the target",
         when=several,

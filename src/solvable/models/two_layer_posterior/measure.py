@@ -7,6 +7,12 @@ from math import sqrt
 import numpy as np
 
 from solvable.frame.points import Metrics
+from solvable.models.two_layer_posterior.attention import (
+    AttentionObserver,
+    AttentionPosterior,
+    AttentionTarget,
+    plant_heads,
+)
 from solvable.models.two_layer_posterior.constants import specialisation
 from solvable.models.two_layer_posterior.deep_langevin import DeepPosterior
 from solvable.models.two_layer_posterior.deep_observer import DeepObserver, plant_second_layer
@@ -24,8 +30,10 @@ from solvable.models.two_layer_posterior.target import HermiteTarget
 
 def draw_target(
     parameters: CurseParameters, rng: np.random.Generator
-) -> HermiteTarget | ParityTarget:
-    """Draw a target with a random direction, or return the parity of the first two inputs."""
+) -> HermiteTarget | ParityTarget | AttentionTarget:
+    """Draw a target with a random direction, or return a fixed function of the first inputs."""
+    if parameters.target == "attention":
+        return AttentionTarget(parameters.dimension, parameters.context)
     if parameters.target == "parity":
         return ParityTarget(parameters.dimension)
     return HermiteTarget(parameters.dimension, parameters.degree, int(rng.integers(2**31)))
@@ -50,8 +58,10 @@ def measure(parameters: CurseParameters, rng: np.random.Generator) -> Metrics:
     scale = 1 / sqrt(parameters.last_width * chi)
     y = y.astype(np.float32)
     posterior: Sampled
-    seen: Observer | DeepObserver | ParityObserver
-    if isinstance(target, ParityTarget):
+    seen: Observer | DeepObserver | ParityObserver | AttentionObserver
+    if isinstance(target, AttentionTarget):
+        posterior, seen, states = _attention(parameters, target, X, y, rng)
+    elif isinstance(target, ParityTarget):
         posterior, seen, states = _parity(parameters, target, X, y, scale, rng)
     else:
         start = _deep if parameters.second_width else _shallow
@@ -111,6 +121,24 @@ def _parity(
     states = rng.standard_normal(shape, dtype=np.float32)
     if parameters.start != "prior":
         states[-1] = plant_carriers(parameters, states[-1])
+    return posterior, seen, states
+
+
+def _attention(
+    parameters: CurseParameters,
+    target: AttentionTarget,
+    X: np.ndarray,
+    y: np.ndarray,
+    rng: np.random.Generator,
+) -> tuple[Sampled, AttentionObserver, np.ndarray]:
+    """Return the posterior, observer and starts of blocks of attention."""
+    posterior = AttentionPosterior(X, y, parameters.kappa)
+    seen = AttentionObserver(parameters, target, posterior, rng)
+    size = parameters.dimension * (parameters.dimension + 1)
+    shape = (parameters.networks, parameters.heads, size)
+    states = rng.standard_normal(shape, dtype=np.float32)
+    if parameters.start != "prior":
+        states[-1] = plant_heads(parameters, states[-1])
     return posterior, seen, states
 
 

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from solvable.frame.parameters import Limit, Parameters, Size
 from solvable.models.two_layer_posterior.large_deviation import Readout, readout_scale
-from solvable.models.two_layer_posterior.overlap import Target, neuron_overlap
+from solvable.models.two_layer_posterior.overlap import neuron_overlap
 
 
 class CurseParameters(Parameters):
@@ -34,9 +34,15 @@ class CurseParameters(Parameters):
     kappa: float = Field(0.5, ge=0.02, le=20)
     """Ridge, which is also the temperature of the dynamics and the variance of the label noise that
     the posterior assumes."""
-    target: Target = "hermite"
+    target: Literal["hermite", "parity", "attention"] = "hermite"
     """Target: He_m(w*.x) / sqrt(m!) of Gaussian inputs, or the parity x_1 x_2 of two inputs of +1 or -1,
-    which needs relu and degree 2."""
+    which needs relu and degree 2. `attention` is a cubic function of pairs of tokens, learnt by a block
+    of softmax attention instead of hidden layers; `scaled_samples` is then P over
+    kappa sqrt(H L d³)."""
+    context: int = Field(4, ge=2, le=64)
+    """Number L of tokens of an input of attention."""
+    heads: int = Field(4, ge=1, le=64)
+    """Number H of heads of attention."""
     degree: int = Field(3, ge=1, le=7)
     """Degree m of the target."""
     activation: Literal["erf", "tanh", "relu"] = "erf"
@@ -66,10 +72,11 @@ class CurseParameters(Parameters):
 
     @model_validator(mode="after")
     def _check(self) -> CurseParameters:
-        neuron_overlap(self.activation, self.degree, self.target)
-        if self.target == "parity" and (self.gain or self.second_width_ratio):
+        if self.target != "attention":
+            neuron_overlap(self.activation, self.degree, self.target)
+        if self.target != "hermite" and (self.gain or self.second_width_ratio):
             raise ValueError(
-                f"target='parity' with gain={self.gain:g} and second_width_ratio="
+                f"target={self.target!r} with gain={self.gain:g} and second_width_ratio="
                 f"{self.second_width_ratio:g}; allowed: one trained hidden layer. Set both to 0."
             )
         trained_relu = self.activation == "relu" and not self.gain
@@ -92,7 +99,17 @@ class CurseParameters(Parameters):
     @property
     def widths(self) -> str:
         """Widths of the hidden layers, as text."""
-        return f"{self.width} and {self.second_width}" if self.second_width else f"{self.width}"
+        if self.target == "attention":
+            return f"{self.heads} heads, {self.context} tokens"
+        second = f" and {self.second_width}" if self.second_width else ""
+        return f"N = {self.width}{second}"
+
+    @property
+    def kind(self) -> str:
+        """Kind of the target and of the hidden units, as text."""
+        if self.target == "attention":
+            return "attention"
+        return f"He{self.degree}, {self.activation}, {self.readout}"
 
     @property
     def last_width(self) -> int:
@@ -101,7 +118,9 @@ class CurseParameters(Parameters):
 
     @property
     def unit(self) -> float:
-        """Samples per unit of `scaled_samples`: kappa sqrt(chi N d)."""
+        """Samples per unit of `scaled_samples`: kappa sqrt(chi N d), or kappa sqrt(H L d³)."""
+        if self.target == "attention":
+            return self.kappa * sqrt(self.heads * self.context * self.dimension**3)
         return self.kappa * sqrt(
             readout_scale(self.readout, self.last_width) * self.last_width * self.dimension
         )
@@ -116,6 +135,9 @@ class CurseParameters(Parameters):
         """Cost of a replicate: hidden units times samples times steps, plus noise and calls."""
         if self.gain:
             return 100.0 * self.width * (self.dimension + self.second_width + 30)
+        if self.target == "attention":
+            per_head = self.samples * self.context * (2 * self.context + self.dimension)
+            return float(self.steps * (self.networks * self.heads * per_head + 20_000))
         per_unit = self.samples * (1 + self.dimension / 100) + 2 * (self.dimension + 1)
         # a weight between hidden units costs a thirtieth of an activation
         per_unit += self.second_width * self.samples / 30

@@ -12,6 +12,10 @@ import numpy as np
 from solvable.errors import NotConverged
 from solvable.frame.points import NO_PREDICTION, Metrics, listed
 from solvable.models.two_layer_posterior.atoms import wide_limit_alignment
+from solvable.models.two_layer_posterior.attention_energy import (
+    adapted_alignment,
+    conjugate_field,
+)
 from solvable.models.two_layer_posterior.feature_kernels import power_laws, strengths_of
 from solvable.models.two_layer_posterior.feature_norms import norm_limits, predict_norms
 from solvable.models.two_layer_posterior.large_deviation import (
@@ -42,6 +46,18 @@ def predict(parameters: CurseParameters) -> Metrics:
             "the posterior of networks with two hidden layers is not solved, apart from the number of "
             "outliers behind a lazy second layer; `solvable scale` predicts exponents and energies"
         ) | {"virial": 1.0, **missing, "outliers": _behind_lazy_layer(parameters)}
+    if parameters.target == "attention":
+        energy = conjugate_field(parameters, 1.0)[1] * parameters.kappa / parameters.unit
+        return _unknown(
+            "the posterior of attention is not solved; the theory of the target's mode alone predicts "
+            "how the number of samples grows"
+        ) | {
+            "virial": 1.0,
+            "energy": energy,
+            "energy_held": None,
+            "one_mode_alignment": None,
+            "kernel_adaptation_alignment": adapted_alignment(parameters),
+        }
     if parameters.target == "parity":
         missing = dict.fromkeys(("energy", "energy_held", *ONE_MODE))
         return _unknown(
@@ -171,6 +187,8 @@ def chance(parameters: CurseParameters, prediction: Metrics) -> Metrics:
             "strengths": listed(strengths_of(parameters, lazy=True)),
             "norms": predict_norms(plain),
         }
+    if parameters.target == "attention":
+        return dict.fromkeys(("alignment", "alignment_prior", "alignment_planted"), 0.0)
     if parameters.target == "parity":
         none = ("alignment", "alignment_prior", "alignment_planted", "carried_alignment")
         # a neuron of the prior has a mean square of 2/d along the two bits

@@ -33,7 +33,7 @@ def effect_of_samples(parameters: CurseParameters, inputs: np.ndarray) -> float 
     The inputs are those along the target's direction. The effect has mean 0 over sets of samples.
     """
     # A(D) - E_D A(D)   (two-layer-posterior 21)
-    if parameters.second_width or parameters.activation == "relu":
+    if parameters.second_width or parameters.activation == "relu" or parameters.target != "hermite":
         return None
     try:
         learnt = posterior_of(parameters)

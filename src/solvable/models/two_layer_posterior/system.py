@@ -93,6 +93,28 @@ PRESETS = {
         },
         replicates=8,
     ),
+    "attention": Preset(
+        "Four heads of attention on 3, 6 and 12 tokens of 5 inputs: curves coincide; two minutes.",
+        {
+            "dimension": (5,),
+            "target": ("attention",),
+            "context": (3, 6, 12),
+            "scaled_samples": (2.5, 4.0, 6.3),
+            "steps": (1_500,),
+        },
+        replicates=8,
+    ),
+    "attention-dimensions": Preset(
+        "Four heads of attention on 6 tokens of 4, 6 and 9 inputs; two minutes.",
+        {
+            "dimension": (4, 6, 9),
+            "target": ("attention",),
+            "context": (6,),
+            "scaled_samples": (2.5, 4.0, 6.3),
+            "steps": (1_500,),
+        },
+        replicates=8,
+    ),
     "hand-over": Preset(
         "Two hidden layers in 8 dimensions: the first grows from 2 to 16 units per input; two minutes.",
         {
@@ -118,9 +140,9 @@ system = System(
     axis=Axis(
         "scaled_samples",
         "sample ratio P/(κ√(χNd))",
-        point_name="d = {dimension}, N = {widths}, P = {samples} ({scaled_samples:.4g}), "
+        point_name="d = {dimension}, {widths}, P = {samples} ({scaled_samples:.4g}), "
         "kappa = {kappa:g}"
-        ", He{degree}, {activation}, {readout}",
+        ", {kind}",
         words={
             "dimension": "d = {}",
             "width_ratio": "N/d = {:g}",
@@ -129,6 +151,8 @@ system = System(
             "spike": "{} neurons in the spike",
             "kappa": "kappa {:g}",
             "target": "{}",
+            "context": "L = {}",
+            "heads": "{} heads",
             "degree": "degree {}",
             "activation": "{}",
             "readout": "{}",
