@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from few_draws import few_draws
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -82,6 +83,7 @@ def test_the_teacher_is_the_target_that_was_measured():
     np.testing.assert_array_equal(teacher["weights"], target.weights)
 
 
+@few_draws()
 @pytest.mark.parametrize(
     "setting",
     [
@@ -163,6 +165,7 @@ def test_predictions_improve_with_samples(samples):
     assert more["threshold_samples"] == less["threshold_samples"]
 
 
+@few_draws()
 def test_figures_draw_theory_and_measurement(record, monkeypatch):
     monkeypatch.setattr(system, "axis", replace(system.axis, resolution=20))
     parameters = SequentialParameters(**SMALL)
