@@ -143,7 +143,8 @@ class Terminal:
 
     def __call__(self, *words: object, **options) -> subprocess.CompletedProcess[str]:
         # What Python reads from options and environment when it starts needs a start.
-        if not options and self.environment == self.usual_environment:
+        columns = {"COLUMNS": self.environment.get("COLUMNS")}
+        if not options and self.environment | columns == self.usual_environment | columns:
             return self.forks.run(
                 [*self.first, *map(str, words)], self.cwd, self.environment, timeout=120
             )

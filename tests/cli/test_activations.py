@@ -7,6 +7,7 @@ from math import pi
 
 import numpy as np
 import pytest
+from few_draws import few_draws
 
 import solvable as package
 
@@ -95,6 +96,7 @@ def test_activations_without_a_threshold_are_rows(call):
     assert "at an unknown n/d with sin(30*z)" in words
 
 
+@few_draws()
 def test_several_directions_and_decay(call):
     status, printed, _ = call("activations", "he2", "cosmix", "tanh", "--directions", 12, "--json")
     assert status == 0

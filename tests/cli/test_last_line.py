@@ -106,7 +106,7 @@ LONG = [
 ]
 
 
-@pytest.mark.parametrize("part", ["x1", "x ", "\x1b\u202e", "9"])
+@pytest.mark.parametrize("part", ["x 1", "\x1b\u202e", "9"])
 @pytest.mark.parametrize("words", LONG, ids=" ".join)
 def test_long_input_is_not_repeated(call, words, part):
     typed = (100_000 // len(part)) * part

@@ -34,21 +34,25 @@ def installed(tmp_path_factory):
     return os.environ | {"PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1"}
 
 
-def solvable(environment, cwd, *words):
-    return subprocess.run(
-        [sys.executable, "-m", "solvable", *words],
-        env=environment,
-        cwd=cwd,
+@pytest.fixture
+def solvable(forks, installed, tmp_path):
+    """Return a function that runs the program where the package is installed."""
+
+    def call(*words):
+        environment = {name: value for name, value in installed.items() if name != "COLUMNS"}
+        return forks.run([*words], tmp_path, environment, timeout=120)
+
+    return call
+
+
+def test_a_system_of_another_package_is_a_first_class_citizen(solvable, installed, tmp_path):
+    listed = subprocess.run(
+        [sys.executable, "-m", "solvable", "list", "--json"],
+        env=installed,
         capture_output=True,
         text=True,
-        encoding="utf-8",
-        timeout=120,
-        check=False,
+        check=True,
     )
-
-
-def test_a_system_of_another_package_is_a_first_class_citizen(installed, tmp_path):
-    listed = solvable(installed, tmp_path, "list", "--json")
     assert {
         "name": "spiked-covariance",
         "title": "Principal components of a spiked covariance",
@@ -56,7 +60,7 @@ def test_a_system_of_another_package_is_a_first_class_citizen(installed, tmp_pat
     } in json.loads(listed.stdout)["systems"]
 
     words = ("spiked-covariance", "--output", "run", "--workers", "1", "--json")
-    run = solvable(installed, tmp_path, "run", *words)
+    run = solvable("run", *words)
     assert run.returncode == 0, run.stderr
     told = json.loads(run.stdout)
     assert [one["status"] for one in told["verdicts"]] == ["holds"]
@@ -64,10 +68,10 @@ def test_a_system_of_another_package_is_a_first_class_citizen(installed, tmp_pat
     assert (tmp_path / "run" / "figures" / "overlap.svg").exists()
     assert "spiked covariance" in (tmp_path / "run" / "report.html").read_text()
 
-    theory = solvable(installed, tmp_path, "theory", "spiked-covariance", "--json")
+    theory = solvable("theory", "spiked-covariance", "--json")
     # At g = d / n = 1/2 and s = 1: (1 - 1/2) / (1 + 1/2).
     assert json.loads(theory.stdout)["prediction"]["squared_overlap"] == pytest.approx(1 / 3)
-    assert "baik2005" in solvable(installed, tmp_path, "cite", "spiked-covariance").stdout
+    assert "baik2005" in solvable("cite", "spiked-covariance").stdout
 
 
 @pytest.mark.parametrize(
@@ -89,11 +93,10 @@ def shown_after(command):
 
 
 @pytest.mark.parametrize("command", ["theory", "run"])
-def test_the_page_shows_what_the_program_prints(installed, tmp_path, command):
-    installed = {name: value for name, value in installed.items() if name != "COLUMNS"}
+def test_the_page_shows_what_the_program_prints(solvable, command):
     # One worker prints the same text without further processes.
     workers = ["--workers", "1"] if command == "run" else []
-    printed = solvable(installed, tmp_path, command, "spiked-covariance", *workers).stdout
+    printed = solvable(command, "spiked-covariance", *workers).stdout
     shown = shown_after(f"solvable {command} spiked-covariance")
     # Builds of LAPACK may differ in the last digits of eigenvectors: compare three digits.
     assert [words(line) for line in printed.strip("\n").splitlines()] == [words(x) for x in shown]

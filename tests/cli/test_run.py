@@ -11,6 +11,8 @@ import sys
 import time
 import tomllib
 from collections import Counter
+from importlib import import_module
+from types import SimpleNamespace
 
 import pytest
 
@@ -44,8 +46,9 @@ def wait_for(condition, seconds=30.0):
 
 @pytest.fixture
 def here(solvable, call, monkeypatch):
-    """Return a function that calls the program in this process, in the directory of `solvable`."""
+    """Return a function that calls the program here, in the directory of `solvable`, without pauses."""
     monkeypatch.setenv("PROBE_LOG", str(solvable.log))
+    monkeypatch.setattr(import_module("probe_system"), "time", SimpleNamespace(sleep=id))
     return call
 
 

@@ -16,8 +16,8 @@ from solvable.data.csv_memory import TextSize
 from solvable.errors import MemoryLimitExceeded
 
 RNG = np.random.default_rng(0)
-LIMIT = 160_000_000
-LENGTH = 15_000_000
+LIMIT = 89_000_000
+LENGTH = 6_000_000
 
 
 def table(delimiter: str, cells: list[str], columns: int) -> Callable[[int], str]:
@@ -43,7 +43,7 @@ def one_line(length: int) -> str:
 numbers = [f"{value:.6f}" for value in RNG.random(100)]
 prose = [f"lorem ipsum {i} dolor sit amet, consectetur".replace(",", "") for i in range(20)]
 SHAPES: dict[str, tuple[Callable[[int], str], bool]] = {
-    # Content of the file, and True if fifteen million characters are read within the limit.
+    # Content of the file, and True if six million characters are read within the limit.
     "usual numbers": (table(",", numbers, 20), True),
     "prose": (table("\t", prose, 3), True),
     "digits": (table(",", ["0", "1"], 50), False),

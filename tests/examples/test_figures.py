@@ -35,7 +35,6 @@ QUICK = (  # redrawn from records within a second each
     "learn-curve.svg",
     "learn-filters.svg",
     "learn-strengths.svg",
-    "neural-lofi-images.svg",
     "quadratic-flow.svg",
     "scale-phases.svg",
     "scale-real-directions.svg",

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import pytest
+from few_draws import few_draws
+
+
+@pytest.fixture(scope="module")
+def few() -> Iterator[None]:
+    """Average theories over few draws in a whole file."""
+    with few_draws():
+        yield
 
 
 @pytest.fixture(scope="session")

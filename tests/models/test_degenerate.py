@@ -14,6 +14,8 @@ from solvable.frame.registry import available, load
 from solvable.study import Study
 from solvable.study.execute import Job, execute
 
+pytestmark = pytest.mark.usefixtures("few")
+
 SHIPPED = [listing.name for listing in available() if listing.package.startswith("solvable")]
 
 ONE_FEATURE: dict[str, dict[str, Any]] = {

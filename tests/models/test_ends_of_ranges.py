@@ -16,6 +16,8 @@ from solvable.models.quadratic.network.theory import solve_quadratic
 from solvable.study.parameters import validate_parameters
 from solvable.verbs import theory_of
 
+pytestmark = pytest.mark.usefixtures("few")
+
 QUICK = {
     "boltzmann-machine", "diagonal-network", "emergence-in-sgd", "kernel-staircase",
     "matrix-sensing", "narrow-network", "quadratic-network",

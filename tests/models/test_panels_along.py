@@ -10,6 +10,8 @@ from solvable.frame.points import Point
 from solvable.frame.registry import load
 from solvable.plots.recording_backend import record
 
+pytestmark = pytest.mark.usefixtures("few")
+
 CASES = [
     # system, panel, parameter and its values, the settings of all points, places on the axis
     ("boltzmann-machine", "overlap-by-spike", "spike", (2.0, 3.0),

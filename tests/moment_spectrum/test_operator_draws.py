@@ -187,7 +187,8 @@ SKEWED = {
 }
 
 
-@pytest.mark.parametrize("name", often(SKEWED))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SKEWED)
 def test_plain_operators_have_the_predicted_error(name):
     parameters = system.parameters(
         **{"features": 4, "signs": "positive", "correction": "none", "label_map": "clip"}

@@ -27,11 +27,9 @@ SMALL = [Block(None, 30), Block(3, 20, whitening="std")]
 @parametrize_with_checks(
     [
         NeuralLoFiClassifier(random_state=0),
-        NeuralLoFiRegressor(random_state=0),
         NeuralLoFiTransformer(random_state=0),
         NeuralLoFiClassifier(SMALL, random_state=0),
         NeuralLoFiRegressor(SMALL, random_state=0),
-        NeuralLoFiTransformer(SMALL, random_state=0),
     ]
 )
 @pytest.mark.filterwarnings("ignore::solvable.errors.NoFeatureFound")

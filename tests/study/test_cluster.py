@@ -14,6 +14,7 @@ import time
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -73,12 +74,20 @@ def cluster(tmp_path):
     cluster.close()
 
 
+@pytest.fixture
+def no_pauses_here(toys, monkeypatch):
+    """Let tasks in this process, unlike those of the cluster, not sleep."""
+    unpaused = SimpleNamespace(sleep=id, process_time=time.process_time)
+    monkeypatch.setattr(toys, "time", unpaused)
+
+
 def in_background(action):
     thread = threading.Thread(target=action)
     thread.start()
     return thread
 
 
+@pytest.mark.usefixtures("no_pauses_here")
 def test_a_study_outlives_one_of_two_workers(cluster, toy, toys, logs, tmp_path, rows_of_tables):
     workers = [cluster.start_worker(), cluster.start_worker()]
     study = Study(toy, {"size": [1, 20], "pause": 0.1, "action": ["none", "raise"]}, 10)
@@ -112,6 +121,7 @@ def test_a_study_outlives_one_of_two_workers(cluster, toy, toys, logs, tmp_path,
     assert rows_of_tables(tmp_path / "run") == rows_of_tables(tmp_path / "local")
 
 
+@pytest.mark.usefixtures("no_pauses_here")
 def test_a_lost_scheduler_ends_the_run_and_the_study_resumes(cluster, toy, toys, logs, tmp_path):
     study = Study(toy, {"pause": 0.1}, 30)
 

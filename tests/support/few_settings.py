@@ -19,6 +19,9 @@ def few_settings(*, tuned_trees: bool = False, all_kernels: bool = False) -> Ite
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(design, "DEFAULT_WIDTH", 200)
+        patch.setattr(
+            design, "FEW_ROWS", 250
+        )  # fewer parts, and larger tables as those of many rows
         if not tuned_trees:
             patch.setattr(trees, "effort_for", effort)
         if not all_kernels:

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from few_draws import few_draws
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -93,6 +94,7 @@ def test_widths_follow_the_exponent_unless_they_are_given():
     assert CompositionalParameters(layers=6, degree=1).label_degree == 16
 
 
+@few_draws()
 def test_a_prediction_depends_on_nothing_but_the_parameters(setting):
     from solvable.models.compositional import first_layer
 
@@ -154,6 +156,7 @@ def test_the_first_step_gets_the_samples_that_were_asked_for(monkeypatch):
         assert seen[1:] == [fresh_rows(CompositionalParameters(**values))] * (len(seen) - 1)
 
 
+@few_draws()
 @pytest.mark.parametrize(
     "values",
     [
@@ -198,8 +201,7 @@ def test_regenerated_samples_give_a_like_result(monkeypatch):
     np.testing.assert_allclose(streamed["squared_overlap"], stored["squared_overlap"], atol=0.1)
 
 
-@given(st.integers(min_value=400, max_value=50_000))
-@settings(max_examples=3, deadline=None)
+@pytest.mark.parametrize("samples", [600, 20_000])
 def test_predictions_improve_with_samples(samples):
     def predict(n):
         return system.predict(CompositionalParameters(**(SMALL | {"samples": n})))
@@ -500,7 +502,8 @@ def coarse(monkeypatch):
 
 @pytest.fixture(scope="module")
 def small_points():
-    return points_of(SMALL)
+    with few_draws():
+        return points_of(SMALL)
 
 
 def points_of(values, sizes=(2000, 4000, 8000)):
@@ -512,6 +515,7 @@ def points_of(values, sizes=(2000, 4000, 8000)):
     return made
 
 
+@few_draws()
 def test_figures_draw_theory_and_measurement(coarse, small_points):
     points = small_points + points_of(SMALL | {"dimension": 23})
     figures = {one.name: one for one in system.figures(points)}

@@ -13,7 +13,6 @@ from sklearn.kernel_ridge import KernelRidge
 
 from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter
-from solvable.models.lofi_images import predict
 from solvable.models.lofi_images.claims import (
     CLAIMS,
     exponent_in_width,
@@ -25,6 +24,8 @@ from solvable.models.lofi_images.measure import _Split
 from solvable.models.lofi_images.parameters import NeuralLoFiImagesParameters
 from solvable.models.lofi_images.system import system
 from solvable.systems.base import Point
+
+pytestmark = pytest.mark.usefixtures("few")
 
 SETTINGS = {
     "wide": {"samples": 150},
@@ -40,18 +41,8 @@ record_of = partial(studies.record_of, system, stream="images")
 point_of = partial(studies.point_of, system, stream="images")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def few_draws():
-    """Average predicted first steps over fewer draws of images, which take most of the time."""
-    predict._alignment.cache_clear()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(predict, "DRAWS", {("digits", 1): 2, ("digits", 2): 1})
-        yield
-    predict._alignment.cache_clear()
-
-
 @pytest.fixture(scope="module")
-def points(few_draws):
+def points(few):
     # Two replicates of small networks vary too much for a verdict.
     return {
         name: point_of(setting, 5 if "width" in setting else 2)

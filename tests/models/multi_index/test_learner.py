@@ -29,9 +29,7 @@ def problem(n=3_000, d=25, seed=0, noise=0.3):
     "parameters",
     [
         {},
-        {"readout": "monomials", "deflation": 1},
-        {"n_directions": 1, "whiten": "none", "linear": False},
-        {"label_map": "clip", "whiten": "scale", "n_neurons": 20, "regularisation": 0.1},
+        {"readout": "monomials", "deflation": 1, "label_map": "clip", "whiten": "scale"},
     ],
     ids=str,
 )

@@ -14,6 +14,8 @@ from solvable.models.sequential.predict import bulk_density
 from solvable.models.sequential.system import system
 from solvable.systems.base import Point
 
+pytestmark = pytest.mark.usefixtures("few")
+
 BY_NAME = {claim.name: claim for claim in CLAIMS}
 
 predict = lru_cache(maxsize=None)(system.predict)

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from few_draws import few_draws
 
 from solvable.cli import main
 from solvable.models.sequential.system import system
@@ -36,6 +37,7 @@ def agrees(theory, metrics):
         np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12, err_msg=name)
 
 
+@few_draws()
 @pytest.mark.parametrize("correction", [pytest.param("none", marks=pytest.mark.slow), "wick"])
 def test_python_system_and_command_agree(correction, capsys):
     targets = [
@@ -51,6 +53,7 @@ def test_python_system_and_command_agree(correction, capsys):
     agrees(theory, json.loads(capsys.readouterr().out)["prediction"])
 
 
+@few_draws()
 def test_the_public_function_is_the_system_with_gaussian_features():
     weights = np.arange(1, 17) ** -1.0
     ratios = np.array([32, 64, 256])

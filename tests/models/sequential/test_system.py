@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from few_draws import few_draws
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -82,6 +83,7 @@ def test_the_teacher_is_the_target_that_was_measured():
     np.testing.assert_array_equal(teacher["weights"], target.weights)
 
 
+@few_draws()
 @pytest.mark.parametrize(
     "setting",
     [
@@ -148,8 +150,7 @@ def test_signs_are_fixed_by_the_parameters(signs, count):
     assert set(pattern) <= {-1, 1}
 
 
-@given(st.integers(min_value=200, max_value=200_000))
-@settings(max_examples=4, deadline=None)
+@pytest.mark.parametrize("samples", [300, 20_000])
 def test_predictions_improve_with_samples(samples):
     less = system.predict(SequentialParameters(dimension=20, features=3, samples=samples))
     more = system.predict(SequentialParameters(dimension=20, features=3, samples=2 * samples))
@@ -163,6 +164,7 @@ def test_predictions_improve_with_samples(samples):
     assert more["threshold_samples"] == less["threshold_samples"]
 
 
+@few_draws()
 def test_figures_draw_theory_and_measurement(record, monkeypatch):
     monkeypatch.setattr(system, "axis", replace(system.axis, resolution=20))
     parameters = SequentialParameters(**SMALL)
