@@ -253,9 +253,3 @@ class SpectralLaw:
             # delta²/s².
             position[free], overlap[free] = points.x, points.slope
         return position.reshape(strengths.shape), overlap.reshape(strengths.shape)
-
-    def outlier_strength(self, x: np.ndarray | float) -> np.ndarray:
-        """Eigenvalue of the target behind an outlier at x; NaN inside the support."""
-        # s = x - delta² h(x)
-        u, height = self.preimage(x)
-        return np.where(height > 0, np.nan, u)

@@ -29,11 +29,6 @@ class TruncatedMoments:
         r"""Derivative :math:`\partial_1J=4\delta A` in the noise."""
         return 4 * self.noise * self.slope
 
-    @property
-    def threshold_derivative(self) -> np.ndarray:
-        r"""Derivative :math:`\partial_2J=-2\int_b^\infty(x-b)\,\mu_\delta(dx)` in the threshold."""
-        return -2 * self.first
-
 
 def truncated_moments(law: SpectralLaw, threshold: np.ndarray | float) -> TruncatedMoments:
     r"""Compute moments of a spectrum above thresholds, with the derivatives of :math:`J(\delta,b)`.

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from solvable.models.hierarchy import correlations
 from solvable.models.hierarchy.correlations import (
     covariance_by_height,
     last_token_covariances,
     pair_covariances,
-    sampling_floor,
 )
 from solvable.models.hierarchy.target import RandomHierarchy
 
@@ -47,18 +45,3 @@ def test_measured_covariances_are_the_exact_ones():
             exact = target.token_covariance(level, 8 - 2**level + place)
             # standard error of an entry at most sqrt(P(mu, nu) / n), with P(mu, nu) below 0.3
             np.testing.assert_allclose(measured, exact, atol=4.5 * np.sqrt(0.3 / 100_000))
-
-
-@pytest.mark.parametrize("vocabulary", [4, 32])
-def test_independent_tokens_are_at_the_floor(vocabulary):
-    rng = np.random.default_rng(0)
-    law = rng.dirichlet(np.full(vocabulary, 2.0))
-    X = rng.choice(vocabulary, (4000, 8), p=law)
-    measured = np.sqrt((pair_covariances(X[:, :-1], X[:, -1], vocabulary) ** 2).mean())
-    # The mean square has (V - 1)^2 degrees of freedom for each of seven columns.
-    assert abs(measured / sampling_floor(X, vocabulary) - 1) < 4 / np.sqrt(14) / (vocabulary - 1)
-
-
-def test_floor_of_equally_frequent_tokens():
-    X = np.stack([np.repeat(np.arange(8), 8), np.tile(np.arange(8), 8)], axis=1)
-    np.testing.assert_allclose(sampling_floor(X, 8), (1 - 1 / 8) * (8**2 * 64) ** -0.5)

@@ -234,11 +234,6 @@ class CompositionalTarget(LatentTarget):
             return _draw_dense_layer(self.widths[-1], self.beta, *key)
         return _draw_diagonal_layer(self.widths[-1], self.beta, self.decay, *key)
 
-    @property
-    def index_scale(self) -> float:
-        r"""Standard deviation :math:`\sqrt2\|B\|_F` of s if the last representation is Gaussian."""
-        return float(np.sqrt(2) * np.linalg.norm(self.matrix))
-
     @cached_property
     def label_standardisation(self) -> tuple[float, float]:
         r"""Mean :math:`\mu` and standard deviation :math:`\sigma` of :math:`g(s)`.

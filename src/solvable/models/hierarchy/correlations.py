@@ -51,16 +51,3 @@ def covariance_by_height(X: np.ndarray, vocabulary: int, branching: int) -> list
     """
     parts = last_token_covariances(X, vocabulary, branching)
     return [float(np.sqrt(np.mean(part**2))) for part in parts]
-
-
-def sampling_floor(X: np.ndarray, vocabulary: int) -> float:
-    """Expected root mean square of the measured C(mu, nu) if tokens were independent.
-
-    About n^-1/2 / V where all tokens are equally frequent.
-    """
-    n = len(X)
-    laws = [np.bincount(column, minlength=vocabulary) / n for column in X.T]
-    # sum over symbols of p (1 - p) of each column; the last column is the target
-    spread = np.array([float((law * (1 - law)).sum()) for law in laws])
-    # E C² = p_mu (1 - p_mu) p_nu (1 - p_nu) / n, averaged over symbols and columns  (hierarchy 14)
-    return float(np.sqrt(spread[-1] * spread[:-1].mean() / n) / vocabulary)

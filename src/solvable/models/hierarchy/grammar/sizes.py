@@ -109,11 +109,6 @@ class GrammarSizes:
         return self.tuples / self.vocabulary
 
     @cached_property
-    def filling(self) -> float:
-        """Share f = m / V^(s - 1) of all V^s tuples that are a rule of some symbol."""
-        return float(self.rules * float(self.vocabulary) ** (1 - self.branching))
-
-    @cached_property
     def exclusions(self) -> np.ndarray:
         """Exclusions of each level and position of a tuple, shape (L, s).
 
