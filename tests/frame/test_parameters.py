@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, field_validator, model_validator
 
 from solvable.cli import main
 from solvable.errors import InvalidParameter
@@ -65,6 +65,27 @@ def test_construction_in_python_refuses_with_the_words_of_the_command_line(value
     with pytest.raises(InvalidParameter) as caught:
         Setting(**values)
     assert str(caught.value) == message
+
+
+class Checked(Parameters):
+    link: str = "relu"
+    kind: str = "even"
+
+    @field_validator("kind")
+    @classmethod
+    def _kind(cls, value):
+        raise InvalidParameter(f"{value!r} is unknown; allowed: even.")
+
+    @model_validator(mode="after")
+    def _link(self):
+        raise InvalidParameter(f"the formula {self.link!r} is unknown; allowed: relu.")
+
+
+def test_an_error_of_a_validator_names_its_parameter():
+    with pytest.raises(InvalidParameter, match=r"^kind: 'odd' is unknown"):
+        Checked(kind="odd")
+    with pytest.raises(InvalidParameter, match=r"^link: the formula 'abc' is unknown"):
+        Checked(link="abc")
 
 
 def test_less_than_one_is_refused_in_the_singular():

@@ -136,3 +136,12 @@ def test_reasons_that_differ_in_numbers_are_one():
         f"{said.replace('prediction:', 'prediction at 3 of 4 points:')}; "
         "no prediction at 1 of 4 points: too few samples"
     )
+
+
+def test_a_reason_beside_another_one_is_counted_with_its_kind():
+    told = ["0.3 degrees; allowed: 4. Raise d.", "too coarse.; 0.1 degrees; allowed: 4. Raise d."]
+    points = [Point({}, [{"a": 1.0}], {"a": 1.0, NO_PREDICTION: reason}) for reason in told]
+    assert refusals(points) == (
+        "a prediction lacks a part: 0.3 degrees; allowed: 4. Raise d.; "
+        "a prediction lacks a part at 1 of 2 points: too coarse."
+    )

@@ -114,7 +114,7 @@ def run(
         return _say_interrupted(result)
     try:
         processes = 1 if scheduler else count_workers(workers)
-        return _conclude(result, json, quiet, processes, details)
+        return _conclude(result, study.preset, json, quiet, processes, details)
     except KeyboardInterrupt:
         return _say_interrupted(result)
 
@@ -202,7 +202,14 @@ def _conclude_part(
     return 1 if result.failures else 0
 
 
-def _conclude(result: StudyResult, json: bool, quiet: bool, workers: int, details: bool) -> int:
+def _conclude(
+    result: StudyResult,
+    preset: str | None,
+    json: bool,
+    quiet: bool,
+    workers: int,
+    details: bool,
+) -> int:
     """Write the files, print the results, and return the exit status."""
     from solvable.cli.terminal import status_line, write, write_json, write_title
     from solvable.cli.verdicts import (
@@ -210,7 +217,7 @@ def _conclude(result: StudyResult, json: bool, quiet: bool, workers: int, detail
         plain_errors,
         plain_verdicts,
         status_of,
-        write_verdicts,
+        write_run,
     )
     from solvable.errors import SolvableError
     from solvable.study.outputs import write_outputs
@@ -232,7 +239,7 @@ def _conclude(result: StudyResult, json: bool, quiet: bool, workers: int, detail
     elif not quiet:
         write_title(result.system.title)
         write("")
-        write_verdicts(result.verdicts, details=details)
+        write_run(result, preset, details=details)
         if written is not None:
             write("", f"report   {written.report}", f"figures  {written.report.parent / 'figures'}")
             write(f"records  {written.records}")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from solvable.frame.claims import Verdict
 from solvable.frame.drawn import Fault
 from solvable.frame.points import has_raised
 from solvable.frame.power import PowerRow
-from solvable.frame.system import refusals
+from solvable.frame.system import System, refusals
 from solvable.plots.tables import verdict_cell
 from solvable.study.renewed_predictions import difference, predict_anew
 from solvable.study.results import StudyResult, load
@@ -46,15 +48,68 @@ def plain_verdicts(verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
     return [plain(verdict_fields(verdict)) for verdict in verdicts]
 
 
-def write_verdicts(verdicts: Sequence[Verdict], *, details: bool = False) -> None:
-    """Write the counts of verdicts, their table, and why claims do not hold."""
+def write_verdicts(
+    verdicts: Sequence[Verdict],
+    *,
+    details: bool = False,
+    shown: Sequence[Verdict] | None = None,
+    rest: Sequence[Text] = (),
+) -> None:
+    """Write the counts of verdicts, the table of those shown, why claims do not hold, and the rest."""
     if not verdicts:
         write("The system makes no claims.")
         return
-    write(Text(f"{counts_line(verdicts)}", style="bold"), "")
-    write(verdict_table(verdicts, details=details))
-    reasons = verdict_lines(verdicts)
-    write(*([""] if reasons else []), *reasons)
+    shown = verdicts if shown is None else shown
+    write(Text(f"{counts_line(verdicts)}", style="bold"))
+    if shown:
+        write("", verdict_table(shown, details=details))
+    for lines in (verdict_lines(shown), rest):
+        write(*([""] if lines else []), *lines)
+
+
+def write_run(result: StudyResult, preset: str | None, *, details: bool = False) -> None:
+    """Write the verdicts of a run, and in a few words the claims that other settings judge."""
+    refused = refusals(result.points)  # written already, by note_gaps
+    shown, settings = [], []
+    presets: dict[str, list[str]] = {}
+    for verdict in result.verdicts:
+        reason = verdict.reason.removesuffix(f"; {refused}")
+        open_ = verdict.status == "not testable" and reason != refused
+        cure = remedy(reason, result.system, preset) if open_ else ""
+        if cure.startswith("--preset"):
+            presets.setdefault(cure, []).append(verdict.claim)
+        elif cure:
+            settings.append(replace(verdict, reason=cure))
+        elif reason != verdict.reason:
+            shown.append(replace(verdict, reason=f"{reason}; {refused.partition(':')[0]}"))
+        else:
+            shown.append(verdict)
+    rest = verdict_lines(settings)
+    if presets:
+        rest.append(Text("Judged by other presets:"))
+        rest += [Text(f"{cure} ({', '.join(claims)})") for cure, claims in presets.items()]
+    if rest:
+        rest.append(Text("`solvable verify` and the report give every reason in full.", "dim"))
+    write_verdicts(result.verdicts, details=details, shown=shown, rest=rest)
+
+
+def remedy(reason: str, system: System, preset: str | None) -> str:
+    """Return what to run or set instead, by the reason: ``--preset NAME``, or its last clause.
+
+    Empty if this run should have judged the claim: nothing that exists is named, or its own preset.
+    """
+    reason = " ".join(reason.split())
+    for names, settings in _PRESET.findall(reason):
+        known = [name for name in re.split(", | or ", names) if name in system.presets]
+        if known:
+            return "" if preset in known else f"--preset {known[0]}{settings}"
+    clause = reason.rpartition("; ")[2]
+    named = {word for pair in _PARAMETER.findall(clause) for word in pair}
+    return clause if named & set(system.parameters.model_fields) else ""
+
+
+_PRESET = re.compile(r"\bpreset ([\w-]+(?:(?:, | or )[\w-]+)*)((?: --set [^;()]*\w)?)")
+_PARAMETER = re.compile(r"\b(?:set|raise|lower|widen) (\w+)|\b(\w+)=")
 
 
 def write_power(rows: Sequence[PowerRow]) -> None:
@@ -73,16 +128,17 @@ def write_power(rows: Sequence[PowerRow]) -> None:
 
 
 def verdict_lines(verdicts: Sequence[Verdict]) -> list[Text]:
-    """Return a line per claim that fails, raised or cannot be tested."""
-    lines = []
+    """Return a line per reason for which claims fail, raised or cannot be tested."""
+    claims: dict[tuple[str, str], list[str]] = {}
     for verdict in verdicts:
-        if verdict.status == "holds":
-            continue
-        statement = [verdict.statement] if verdict.status == "fails" else []
-        said = " ".join(" ".join([*statement, verdict.reason]).split())
-        style = verdict_cell(verdict.status).style
-        lines.append(Text.assemble((f"{verdict.status}: ", style), f"{verdict.claim}: {said}"))
-    return lines
+        if verdict.status != "holds":
+            statement = [verdict.statement] if verdict.status == "fails" else []
+            said = " ".join(" ".join([*statement, verdict.reason]).split())
+            claims.setdefault((verdict.status, said), []).append(verdict.claim)
+    return [
+        Text.assemble((f"{status}: ", verdict_cell(status).style), f"{', '.join(names)}: {said}")
+        for (status, said), names in claims.items()
+    ]
 
 
 def counts_line(verdicts: Sequence[Verdict]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, get_args
@@ -18,12 +19,23 @@ def refusal_of(error: ValidationError, fields: Mapping[str, FieldInfo], kind: st
     for detail in details:
         cause = detail.get("ctx", {}).get("error")
         if isinstance(cause, SolvableError):
-            return cause
+            return _named(cause, detail)
     # a union reports one error for each of its types
     first: dict[Any, Any] = {}
     for detail in details:
         first.setdefault(detail["loc"][:1], detail)
     return InvalidParameter(" ".join(_message(fields, kind, detail) for detail in first.values()))
+
+
+def _named(cause: SolvableError, detail: Any) -> SolvableError:
+    """Return the error that a validator raised, with the parameter's name if that is not in it."""
+    message, given = str(cause), detail["input"]
+    names = [str(detail["loc"][0])] if detail["loc"] else []
+    if not names and isinstance(given, Mapping):  # the model refuses a value that it quotes
+        names = [n for n, v in given.items() if isinstance(v, str) and quoted(v) in message]
+    if not names or any(name in re.findall(r"\w+", message) for name in names):
+        return cause
+    return InvalidParameter(f"{names[0]}: {message}")
 
 
 def _message(fields: Mapping[str, FieldInfo], kind: str, detail: Any) -> str:

@@ -376,16 +376,18 @@ class System:
 
 def refusals(points: Sequence[Point]) -> str:
     """Return why points lack a prediction or a part of it; empty if nothing is missing."""
-    kinds: dict[str, list[Point]] = {}
+    kinds: dict[str, list[tuple[str, Point]]] = {}
     for point in points:
-        if point.refusal:
-            # reasons that differ only in their numbers are one kind, shown by its first
-            kinds.setdefault(re.sub(r"\d[\d.e+-]*", "#", point.refusal), []).append(point)
+        # reasons that differ only in their numbers are one kind, shown by its first
+        reasons = re.split(r"(?<=\.); ", point.refusal) if point.refusal else []
+        for reason in reasons:
+            kinds.setdefault(re.sub(r"\d[\d.e+-]*", "#", reason), []).append((reason, point))
     sentences = []
     for lacking in sorted(kinds.values(), key=len, reverse=True)[:3]:
-        what = "no prediction" if lacking[0].refused else "a prediction lacks a part"
+        reason, first = lacking[0]
+        what = "no prediction" if first.refused else "a prediction lacks a part"
         where = f" at {len(lacking)} of {len(points)} points" if len(lacking) < len(points) else ""
-        sentences.append(f"{what}{where}: {lacking[0].refusal}")
+        sentences.append(f"{what}{where}: {reason}")
     return "; ".join(sentences)
 
 
