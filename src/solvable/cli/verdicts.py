@@ -86,6 +86,7 @@ def write_run(result: StudyResult, preset: str | None, *, details: bool = False)
             shown.append(verdict)
     rest = verdict_lines(settings)
     if presets:
+        rest += [Text()] if rest else []
         rest.append(Text("Judged by other presets:"))
         rest += [Text(f"{cure} ({', '.join(claims)})") for cure, claims in presets.items()]
     if rest:
