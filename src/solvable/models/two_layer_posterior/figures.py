@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import sqrt
 
 import numpy as np
@@ -375,6 +376,28 @@ def several(curve: Curve) -> bool:
     return len(curve.points) > 1 and not curve.setting.gain
 
 
+def from_both(curve: Curve) -> bool:
+    """Return True if the networks of a curve with hidden layers started from both states."""
+    return curve.setting.start == "both" and several(curve) and not attends(curve)
+
+
+def attention_from_both(curve: Curve) -> bool:
+    """Return True if the blocks of attention of a curve started from both states."""
+    return curve.setting.start == "both" and several(curve) and attends(curve)
+
+
+STARTS = Panel(
+    "starts",
+    "Alignment from the two starts",
+    "alignment with the target",
+    [
+        Trace("alignment_prior", "from the prior", theory=None),
+        Trace("alignment_planted", "planted", theory=None),
+    ],
+    "The runs are in equilibrium where both starts agree.",
+    when=from_both,
+)
+
 PANELS = (
     LEARNING,
     ATTENTION,
@@ -411,15 +434,6 @@ PANELS = (
         x_label="alignment with the target",
         when=several,
     ),
-    Panel(
-        "starts",
-        "Alignment from the two starts",
-        "alignment with the target",
-        [
-            Trace("alignment_prior", "from the prior", theory=None),
-            Trace("alignment_planted", "planted", theory=None),
-        ],
-        "The runs are in equilibrium where both starts agree.",
-        when=lambda curve: curve.setting.start == "both" and several(curve),
-    ),
+    STARTS,
+    replace(STARTS, name="attention-starts", when=attention_from_both, x_label=ATTENTION.x_label),
 )
