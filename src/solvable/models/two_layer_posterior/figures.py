@@ -377,14 +377,21 @@ def several(curve: Curve) -> bool:
 
 
 def from_both(curve: Curve) -> bool:
-    """Return True if the networks of a curve with hidden layers started from both states."""
-    return curve.setting.start == "both" and several(curve) and not attends(curve)
+    """Return True if the networks of a curve started from both states."""
+    return curve.setting.start == "both" and several(curve)
 
 
-def attention_from_both(curve: Curve) -> bool:
-    """Return True if the blocks of attention of a curve started from both states."""
-    return curve.setting.start == "both" and several(curve) and attends(curve)
-
+ERROR_AND_ALIGNMENT = Panel(
+    "error-and-alignment",
+    "Test error against alignment",
+    "test error",
+    [Trace("test_error", "")],
+    "A network of alignment A has a test error of at least (1 - A)².",
+    overlay=("dimension", "width_ratio", "context"),
+    against="alignment",
+    x_label="alignment with the target",
+    when=lambda curve: several(curve) and not attends(curve),
+)
 
 STARTS = Panel(
     "starts",
@@ -395,7 +402,7 @@ STARTS = Panel(
         Trace("alignment_planted", "planted", theory=None),
     ],
     "The runs are in equilibrium where both starts agree.",
-    when=from_both,
+    when=lambda curve: from_both(curve) and not attends(curve),
 )
 
 PANELS = (
@@ -423,17 +430,18 @@ PANELS = (
         "neurons also carry other modes, and cancelling them takes more samples.",
         when=lambda curve: several(curve) and not attends(curve),
     ),
-    Panel(
-        "error-and-alignment",
-        "Test error against alignment",
-        "test error",
-        [Trace("test_error", "")],
-        "A network of alignment A has a test error of at least (1 - A)².",
-        overlay=("dimension", "width_ratio", "context"),
-        against="alignment",
-        x_label="alignment with the target",
-        when=several,
+    ERROR_AND_ALIGNMENT,
+    replace(
+        ERROR_AND_ALIGNMENT,
+        name="attention-error-and-alignment",
+        traces=[Trace("test_error", "", theory=None)],
+        when=lambda curve: several(curve) and attends(curve),
     ),
     STARTS,
-    replace(STARTS, name="attention-starts", when=attention_from_both, x_label=ATTENTION.x_label),
+    replace(
+        STARTS,
+        name="attention-starts",
+        when=lambda curve: from_both(curve) and attends(curve),
+        x_label=ATTENTION.x_label,
+    ),
 )
