@@ -240,7 +240,7 @@ def test_sectors_hold_the_power_of_a_neuron():
 
 
 def test_the_pull_of_residuals_on_a_neuron():
-    # (two-layer-posterior 29) before the network fits anything, R = P/kappa: the variance of
+    # (two-layer-posterior 12) before the network fits anything, R = P/kappa: the variance of
     # sum_nu e_nu erf(w.x_nu) over directions of w_perp and samples is P E[e² |c|²], here for e = x_1²
     rng = random_stream(8, "pull")
     d, samples, u, r = 7, 50, np.array([0.8]), np.array([0.6])

@@ -184,7 +184,7 @@ def background_of(layer: Layer) -> tuple[Background, np.ndarray]:
     #   kappa_eff = kappa + (kappa_eff/P) df, df the number of fitted modes   (two-layer-posterior 12).
     # A neuron costs c_l^T R_l c_l per sector, less what it gains by fitting noise: the squared error of
     # the mean network at x_1 times the square of what is left of the neuron there, sum_l |R_l c_l|²/P
-    # (two-layer-posterior 29).
+    # (two-layer-posterior 12).
     others, rest = layer.parts[0][1:], layer.parts[1]
     samples, width = layer.samples, layer.width
     data = DataSet.typical(layer.degree, samples)
