@@ -232,6 +232,10 @@ def test_one_replicate_is_measured():
     [
         ({"context": 1}, "from 2"),
         ({"second_width_ratio": 2.0}, "one trained hidden layer"),
+        ({"width_ratio": 5.0}, "width_ratio=5.0 with target='attention'.*Leave width_ratio out"),
+        ({"degree": 2}, "the default 3, as degree has no effect"),
+        ({"activation": "relu"}, "the default 'erf', as activation has no effect"),
+        ({"readout": "mean-field"}, "the default 'standard', as readout has no effect"),
     ],
 )
 def test_other_networks_are_refused(values, words):

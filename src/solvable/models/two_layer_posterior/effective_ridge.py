@@ -54,7 +54,7 @@ class Layer:
         u = np.arange(0.0, self.reach, self.step)
         along = -d / 2 * u**2
         along[0] -= log(2)
-        low, high = -max(2.6, 14 / (d - 1)), log(1 + 25 / d + sqrt(40 / d))
+        low, high = -max(4.0, 14 / (d - 1)), log(1 + 25 / d + sqrt(40 / d))
         log_r = np.linspace(low, high, max(24, round((high - low) / (0.6 * sqrt(2 / d)))))
         weight = along[:, None] + (d - 1) / 2 * log_r - d / 2 * np.exp(log_r)
         u, r = (part.ravel() for part in np.meshgrid(u, np.exp(log_r), indexing="ij"))
@@ -182,21 +182,29 @@ def background_of(layer: Layer) -> tuple[Background, np.ndarray]:
     # Modes of momentum l see a random Gram matrix of N neurons in D_l directions, with the resolvent
     #   R_l^-1 = (kappa_eff/P) I + (N/D_l) <s² c_l c_l^T>,   1/s² = 1/g + sum_l c_l^T R_l c_l,
     #   kappa_eff = kappa + (kappa_eff/P) df, df the number of fitted modes   (two-layer-posterior 12).
-    # A neuron costs c_l^T R_l c_l per sector, minus (E/P) c_l^T R_l² c_l for the noise that it fits,
-    # with E the error of the network where the neuron mixes directions.
+    # A neuron costs c_l^T R_l c_l per sector, less what it gains by fitting noise: the squared error of
+    # the mean network at x_1 times the square of what is left of the neuron there, sum_l |R_l c_l|²/P
+    # (two-layer-posterior 12).
     others, rest = layer.parts[0][1:], layer.parts[1]
     samples, width = layer.samples, layer.width
     data = DataSet.typical(layer.degree, samples)
-    ridge, noise, inflation = 1.1 * layer.kappa, np.zeros(layer.neurons[0].size), 1.0
+    ridge, inflation = 1.1 * layer.kappa, 1.0
+    along = [_square(part, part.modes) for part in others]
+    radial = layer.parts[0][0]
+    flat = np.array([power == 0 for _, power in radial.labels])
+    mixed = layer.mixing - _square(radial, np.where(flat, 0.0, radial.modes))
+    residual = np.zeros(BINS)
     law, t = np.exp(layer.neurons[2]), None
     resolvents = [_resolvent(part, law * layer.scale, ridge, layer) for part in others]
     for _ in range(300):
-        price, unfitted = rest * samples / ridge * (1 - noise / ridge), rest
-        for part, seen in zip(others, resolvents, strict=True):
+        price, unfitted = rest * samples / ridge, rest
+        left = mixed * (samples / ridge) ** 2
+        for part, functions, seen in zip(others, along, resolvents, strict=True):
             resolved = part.modes @ seen
-            square = (resolved**2).sum(1)
-            price = price + (resolved * part.modes).sum(1) - noise / samples * square
-            unfitted = unfitted + (ridge / samples) ** 2 * square
+            price = price + (resolved * part.modes).sum(1)
+            unfitted = unfitted + (ridge / samples) ** 2 * (resolved**2).sum(1)
+            left = left + _square(part, resolved) - (samples / ridge) ** 2 * functions
+        price = price - inflation / samples * np.maximum(left, 0.0) @ residual
         price = np.maximum(price, -0.9 / layer.scale)
         background = Background(ridge, price, inflation, unfitted)
         problem = field_problem(layer, data, background)
@@ -212,7 +220,7 @@ def background_of(layer: Layer) -> tuple[Background, np.ndarray]:
         kept = sum(c * float((left * left.T).sum()) for c, left in zip(counts, lefts, strict=True))
         inflation = 1 / max(1 - kept / samples, 0.2)
         output = width * layer.functions.T @ (weight * (problem.features @ t))
-        noise = noise / 2 + inflation * _local_error(layer, data, output) / 2
+        residual = residual / 2 + _residual(layer, data, output) / 2
         fresh_ridge = layer.kappa + ridge * fitted / samples
         change = abs(fresh_ridge / ridge - 1)
         for old, new in zip(resolvents, fresh, strict=True):
@@ -228,13 +236,19 @@ def background_of(layer: Layer) -> tuple[Background, np.ndarray]:
     )
 
 
-def _local_error(layer: Layer, data: DataSet, output: np.ndarray) -> np.ndarray:
-    """Mean squared error over x_1, weighted by where each neuron mixes directions and data are likely."""
+def _residual(layer: Layer, data: DataSet, output: np.ndarray) -> np.ndarray:
+    """Squared error of the mean network on each bin of x_1, times the bin's share of the samples."""
     chance = bin_places()[1]
     beyond = np.minimum(np.cumsum(chance), np.cumsum(chance[::-1])[::-1])
-    chance = chance * -np.expm1(-2 * layer.samples * beyond)
-    error = layer.mixing @ (chance * (data.target - output) ** 2)
-    return np.asarray(error / (layer.mixing @ chance))
+    return np.asarray(chance * -np.expm1(-2 * layer.samples * beyond) * (data.target - output) ** 2)
+
+
+def _square(part: Sector, modes: np.ndarray) -> np.ndarray:
+    """Mean square of functions in a sector, given by their amplitudes, on the bins of x_1."""
+    degrees, powers = np.array(part.labels).T
+    along = hermite_polynomials(bin_places()[0], int(degrees.max()))[degrees]
+    squares = [(modes[:, powers == k] @ along[powers == k]) ** 2 for k in np.unique(powers)]
+    return np.asarray(np.sum(squares, axis=0))
 
 
 def _resolvent(part: Sector, weight: np.ndarray, ridge: float, layer: Layer) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import sqrt
 
 import numpy as np
@@ -375,6 +376,35 @@ def several(curve: Curve) -> bool:
     return len(curve.points) > 1 and not curve.setting.gain
 
 
+def from_both(curve: Curve) -> bool:
+    """Return True if the networks of a curve started from both states."""
+    return curve.setting.start == "both" and several(curve)
+
+
+ERROR_AND_ALIGNMENT = Panel(
+    "error-and-alignment",
+    "Test error against alignment",
+    "test error",
+    [Trace("test_error", "")],
+    "A network of alignment A has a test error of at least (1 - A)².",
+    overlay=("dimension", "width_ratio", "context"),
+    against="alignment",
+    x_label="alignment with the target",
+    when=lambda curve: several(curve) and not attends(curve),
+)
+
+STARTS = Panel(
+    "starts",
+    "Alignment from the two starts",
+    "alignment with the target",
+    [
+        Trace("alignment_prior", "from the prior", theory=None),
+        Trace("alignment_planted", "planted", theory=None),
+    ],
+    "The runs are in equilibrium where both starts agree.",
+    when=lambda curve: from_both(curve) and not attends(curve),
+)
+
 PANELS = (
     LEARNING,
     ATTENTION,
@@ -400,26 +430,18 @@ PANELS = (
         "neurons also carry other modes, and cancelling them takes more samples.",
         when=lambda curve: several(curve) and not attends(curve),
     ),
-    Panel(
-        "error-and-alignment",
-        "Test error against alignment",
-        "test error",
-        [Trace("test_error", "")],
-        "A network of alignment A has a test error of at least (1 - A)².",
-        overlay=("dimension", "width_ratio", "context"),
-        against="alignment",
-        x_label="alignment with the target",
-        when=several,
+    ERROR_AND_ALIGNMENT,
+    replace(
+        ERROR_AND_ALIGNMENT,
+        name="attention-error-and-alignment",
+        traces=[Trace("test_error", "", theory=None)],
+        when=lambda curve: several(curve) and attends(curve),
     ),
-    Panel(
-        "starts",
-        "Alignment from the two starts",
-        "alignment with the target",
-        [
-            Trace("alignment_prior", "from the prior", theory=None),
-            Trace("alignment_planted", "planted", theory=None),
-        ],
-        "The runs are in equilibrium where both starts agree.",
-        when=lambda curve: curve.setting.start == "both" and several(curve),
+    STARTS,
+    replace(
+        STARTS,
+        name="attention-starts",
+        when=lambda curve: from_both(curve) and attends(curve),
+        x_label=ATTENTION.x_label,
     ),
 )

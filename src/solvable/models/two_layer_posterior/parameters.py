@@ -72,7 +72,9 @@ class CurseParameters(Parameters):
 
     @model_validator(mode="after")
     def _check(self) -> CurseParameters:
-        if self.target != "attention":
+        if self.target == "attention":
+            self._without_hidden_layer()
+        else:
             neuron_overlap(self.activation, self.degree, self.target)
         if self.target != "hermite" and (self.gain or self.second_width_ratio):
             raise ValueError(
@@ -95,6 +97,17 @@ class CurseParameters(Parameters):
                 "least 1, at most as many neurons in the spike as in the layer, and erf or relu."
             )
         return self
+
+    def _without_hidden_layer(self) -> None:
+        """Refuse parameters of hidden layers and of other targets, which attention has not."""
+        for name in ("width_ratio", "degree", "activation", "readout"):
+            value, default = getattr(self, name), type(self).model_fields[name].default
+            if value != default:
+                raise ValueError(
+                    f"{name}={value!r} with target='attention', which has no hidden layer and a cubic "
+                    f"target of its own; allowed: the default {default!r}, as {name} has no effect. "
+                    f"Leave {name} out, or set heads, context or dimension."
+                )
 
     @property
     def widths(self) -> str:

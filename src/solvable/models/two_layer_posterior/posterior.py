@@ -29,8 +29,8 @@ class Posterior:
     error: float  # standard error of the alignment, from the finite number of data sets drawn
     outliers: float  # mean number of neurons with |u| above 3 / sqrt(d)
     outlier_overlap: float  # mean |u| of the outliers
-    # Mean squared norm of the irrelevant weights, of outliers and of all other neurons; up to 0.1 too
-    # low at 5 neurons per dimension and fewer.
+    # Mean squared norm of the irrelevant weights, of outliers and of all other neurons, over neurons and
+    # then over data sets; up to 0.03 too low, more at 5 neurons per dimension and fewer.
     outlier_rest: float
     bulk_rest: float
     overlap_grid: np.ndarray  # values of |u| at which `density` is given
@@ -78,6 +78,9 @@ def posterior(
         weight = (data.counts * data.target - typical.counts * typical.target) / samples
         controls.append([weight @ bin_places()[0], weight @ shape])
     table = np.array(sums)
+    # means over the neurons of each data set, as measured
+    table[:, 2:4] /= table[:, 1:2]
+    table[:, 4] /= width - table[:, 1]
     means, errors = _controlled(table, np.array(controls))
     out = means[1]
     modes, cells = means[7:19], means[19:]
@@ -96,16 +99,16 @@ def posterior(
         alignment=float(means[0]),
         error=float(errors[0]),
         outliers=float(out),
-        outlier_overlap=float(means[2] / out),
-        outlier_rest=float(means[3] / out),
-        bulk_rest=float(means[4] / (width - out)),
+        outlier_overlap=float(means[2]),
+        outlier_rest=float(means[3]),
+        bulk_rest=float(means[4]),
         overlap_grid=grid,
         overlap_law=np.maximum(cells, 0.0) / widths,
         modes=modes,
         risk=risk,
         ridge=background.ridge,
         onset=_onset(activation, degree, dimension, width, kappa, scale),
-        caveat=_caveat(layer, background, float(table[:, 6].mean())),
+        caveat=_caveat(layer, background, law, float(table[:, 6].mean())),
     )
 
 
@@ -198,8 +201,9 @@ def _onset(
     return float(min(kappa * neuron.R * sqrt(width * dimension / scale), lazy))
 
 
-def _caveat(layer: Layer, background: Background, failed: float) -> str | None:
-    if (layer.scale * background.price).min() <= -0.7:
+def _caveat(layer: Layer, background: Background, law: np.ndarray, failed: float) -> str | None:
+    # types of neurons that no network has do not matter
+    if layer.width * law[layer.scale * background.price <= -0.7].sum() > 0.01:
         return (
             "the error of the network is much larger than kappa, so that neurons fit single samples: "
             "take a larger kappa or width."
