@@ -157,7 +157,9 @@ def test_a_wide_table_is_learned_as_well_as_by_its_best_rival(tmp_path, columns)
     path.write_text("\n".join([head, *rows]) + "\n")
     found = learn(load(path, target="kind"), Request(folds=3))
     # The kernel with column weights is a feature learner too, and finds the 60 shifted columns.
-    others = [s.error for s in found.methods[1:] if s.key != "metric-kernel" and s.error is not None]
+    others = [
+        s.error for s in found.methods[1:] if s.key != "metric-kernel" and s.error is not None
+    ]
     rival = min(others)
     assert found.learned.error <= rival + np.sqrt(rival * (1 - rival) / 150)
     best = min(s.error for s in found.methods if s.error is not None)

@@ -11,6 +11,7 @@ import studies
 from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter
 from solvable.frame.points import NO_PREDICTION
+from solvable.frame.power import judged
 from solvable.models.attention.single_head.claims import CLAIMS
 from solvable.models.attention.single_head.measure import METRICS
 from solvable.models.attention.single_head.parameters import SingleHeadParameters
@@ -53,6 +54,35 @@ def points():
 def test_bad_parameters_are_refused(values, words):
     with pytest.raises(InvalidParameter, match=words):
         SingleHeadParameters(**values)
+
+
+def test_recovery_is_judged_on_labels_without_noise():
+    small = {"dimension": 40, "noiseless_samples": 200}
+    points = [point_of(small | {"sample_ratio": ratio}, 4) for ratio in (0.14, 0.3, 0.6)]
+    below, above, far = (point.values("noiseless_matrix_error") for point in points)
+    assert below.min() > 10 * above.max()
+    assert np.isnan(far).all()
+    # the limit of large d, with a first order in 1/d of up to 15 %
+    limits = [float(point.predicted("noiseless_matrix_error")) for point in points[:2]]
+    errors = [values.std(ddof=1) / 2 for values in (below, above)]
+    for limit, values, error in zip(limits, (below, above), errors, strict=True):
+        assert abs(values.mean() - limit) < 4 * error + 0.15 * limit
+    claim = next(claim for claim in CLAIMS if claim.name == "perfect-recovery")
+    verdict = judged(claim, system.settled(points), system.axis, system.chance)
+    assert verdict.status == "holds", verdict
+    # the fit without noise is that of a noiseless setting
+    exact = point_of(
+        {"dimension": 40, "noise": 0.0, "regularisation": 1e-3, "sample_ratio": 0.3}, 4
+    )
+    both = [above, exact.values("matrix_error")]
+    error = np.hypot(*(values.std(ddof=1) / 2 for values in both))
+    assert abs(np.subtract(*(values.mean() for values in both))) < 4 * error
+
+
+@pytest.mark.parametrize("other", [{"target_inverse_temperature": 1.5}, {"trained": "matrix"}])
+def test_other_temperatures_and_trainings_are_not_judged_on_recovery(other):
+    setting = SingleHeadParameters(noiseless_samples=60, **other)
+    assert not setting.trained_without_noise
 
 
 def test_a_measurement_that_takes_an_hour_is_refused():

@@ -7,6 +7,7 @@ import numpy as np
 from solvable.frame.agreement import Agreement, Cell
 from solvable.frame.estimates import Contrast, Lead, Slope
 from solvable.frame.points import Point
+from solvable.models.attention.single_head.parameters import NOISELESS_PENALTY
 
 SOURCE = "derivations/attention (9), (11), (12), (17)"
 ORDERS = (
@@ -53,18 +54,18 @@ def _spectral_distance(point: Point) -> np.ndarray:
 
 
 def _over_recovery(cell: Cell) -> float:
-    """Sample ratio over recovery_ratio; NaN with noise, full rank or regularisation above 1e-3."""
+    """Sample ratio over the recovery threshold; NaN with noise, full rank or a larger penalty."""
     setting = cell.setting
-    full = setting.rank >= setting.dimension or setting.target != "wishart"
-    full |= setting.trained != "weights"
-    if setting.noise > 0 or setting.regularisation > 1e-3 or full:
+    exact = setting.noise == 0 and setting.regularisation <= NOISELESS_PENALTY
+    if not (setting.low_rank and (exact or setting.trained_without_noise)):
         return np.nan
-    return float(setting.ratio / cell.predicted("recovery_ratio"))
+    return float(setting.ratio / cell.predicted("noiseless_recovery_ratio"))
 
 
 def _unexplained(point: Point) -> np.ndarray:
     """Matrix error over 1 + r/d, the error of the estimate 0."""
-    return point.values("matrix_error") / (1 + point.setting.rank / point.setting.dimension)
+    name = "noiseless_matrix_error" if point.setting.noise else "matrix_error"
+    return point.values(name) / (1 + point.setting.rank / point.setting.dimension)
 
 
 def _power_law(point: Point) -> bool:
@@ -217,13 +218,13 @@ CLAIMS = (
     ),
     Agreement(
         "perfect-recovery",
-        "Without noise a target of low rank is recovered above 1.2 times recovery_ratio.",
+        "Without noise a target of low rank is recovered above 1.2 times the recovery threshold.",
         metric=_unexplained, expected=0.0, kind="at most", within=0.02,
         source="derivations/attention (15)",
         because="Small error that remains at a small, positive regularisation above 1.2 times the "
         "threshold.",
         where=lambda cell: _over_recovery(cell) > 1.2, power=0.3,
-        missing="needed: a point without noise above 1.2 times recovery_ratio; run with --preset "
-        "recovery",
+        missing="needed: a target of low rank without noise above 1.2 times its recovery threshold; set "
+        "noiseless_samples, or run with --preset recovery",
     ),
 )  # fmt: skip

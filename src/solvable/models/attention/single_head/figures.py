@@ -11,7 +11,7 @@ from solvable.frame.panels import Panel
 from solvable.frame.points import Point
 from solvable.frame.spectrum import Law, Spectrum
 from solvable.frame.traces import Trace
-from solvable.models.attention.single_head.parameters import AXIS
+from solvable.models.attention.single_head.parameters import AXIS, NOISELESS_PENALTY
 from solvable.models.attention.single_head.predict import state_of
 from solvable.plots.figure import Marker
 
@@ -32,6 +32,15 @@ ERROR = Panel(
     "error", "Error of the learned matrix", "matrix error (|S − S*|²/d)", of("matrix_error"),
     "Line: limit; dashed: limit plus first order in 1/d; points: trained heads.",
     markers=MARKERS, y_scale="log",
+)  # fmt: skip
+NOISELESS = Panel(
+    "noiseless-error", "Error without label noise", "matrix error (|S − S*|²/d)",
+    [Trace("noiseless_matrix_error", "trained without noise")],
+    "The samples of the other figures, with labels without noise, at the penalty "
+    f"{NOISELESS_PENALTY:g} (line: limit). Above the marked threshold the error "
+    "vanishes with the penalty.",
+    markers={"noiseless_recovery_ratio": "recovery"}, y_scale="log",
+    when=lambda curve: any(point.setting.trained_without_noise for point in curve.points),
 )  # fmt: skip
 TEST = Panel(
     "test-error", "Test error", "squared error of the attention matrix",
@@ -124,6 +133,7 @@ SPECTRUM = Spectrum(
 
 PANELS = (
     ERROR,
+    NOISELESS,
     TEST,
     TRAIN,
     RANK,

@@ -13,12 +13,12 @@ from solvable.models.attention.single_head.learner import (
     train_matrix,
 )
 from solvable.models.attention.single_head.outputs import SoftmaxOutput
-from solvable.models.attention.single_head.parameters import SingleHeadParameters
+from solvable.models.attention.single_head.parameters import NOISELESS_PENALTY, SingleHeadParameters
 from solvable.operators.sensors import TokenSensors
 
 METRICS = (
-    "matrix_error", "test_error", "noisy_test_error", "train_error", "rank_fraction", "overlap",
-    "norm", "eigenvalues", "gradient", "iterations",
+    "matrix_error", "noiseless_matrix_error", "test_error", "noisy_test_error", "train_error",
+    "rank_fraction", "overlap", "norm", "eigenvalues", "gradient", "iterations",
 )  # fmt: skip
 """Names of the metrics measured in each replicate."""
 
@@ -56,7 +56,7 @@ def measure(parameters: SingleHeadParameters, rng: np.random.Generator) -> Metri
     d, output = parameters.dimension, parameters.output
     factor = draw_teacher(parameters, rng)["factor"]
     target = factor @ factor.T
-    sensors, _, labels = draw_samples(parameters, target, parameters.n_samples, rng)
+    sensors, clean_labels, labels = draw_samples(parameters, target, parameters.n_samples, rng)
     seed, penalty = int(rng.integers(2**31)), parameters.regularisation
     if parameters.trained == "matrix":
         found = train_matrix(sensors, labels, output, regularisation=penalty)
@@ -67,8 +67,16 @@ def measure(parameters: SingleHeadParameters, rng: np.random.Generator) -> Metri
     matrix = found.matrix
     clean, noisy = _fresh_errors(parameters, target, matrix, output, rng)
     values = np.linalg.eigvalsh(matrix)[::-1]
+    noiseless = None
+    if parameters.trained_without_noise:
+        exact = train_head(
+            sensors, clean_labels, output, regularisation=NOISELESS_PENALTY, width=parameters.width,
+            seed=seed,
+        )  # fmt: skip
+        noiseless = float(np.sum((exact.matrix - target) ** 2) / d)
     return {
         "matrix_error": float(np.sum((matrix - target) ** 2) / d),
+        "noiseless_matrix_error": noiseless,
         "test_error": clean,
         "noisy_test_error": noisy,
         "train_error": found.train_error,

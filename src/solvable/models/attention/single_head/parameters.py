@@ -11,6 +11,10 @@ from solvable.frame.parameters import Limit, Parameters, Size
 from solvable.models.attention.single_head.outputs import SoftmaxOutput
 from solvable.spectra.measures import Measure, power_law
 from solvable.spectra.product_measure import marchenko_pastur
+from solvable.spectra.thresholds import perfect_recovery_threshold
+
+NOISELESS_PENALTY = 1e-3
+"""Penalty of training on labels without noise, and largest penalty of claims on recovery."""
 
 
 class SingleHeadParameters(Parameters):
@@ -40,6 +44,9 @@ class SingleHeadParameters(Parameters):
     """Inverse temperature beta of the softmax of the trained head."""
     target_inverse_temperature: float = Field(0.0, ge=0, le=3)
     """Inverse temperature of the target's softmax; 0 means that of the trained head."""
+    noiseless_samples: int = Field(0, ge=0, le=10**9)
+    """Smallest n at which weights are also trained on labels without noise, up to three times
+    `recovery_ratio` and at the penalty 0.001; 0 for never."""
 
     n_samples = Size("sample_ratio", "dimension", "dimension")
     rank = Size("rank_ratio", "dimension", floor=1)
@@ -66,6 +73,26 @@ class SingleHeadParameters(Parameters):
     def ratio(self) -> float:
         """Ratio n/d² for the integer number n of samples."""
         return self.n_samples / self.dimension**2
+
+    @property
+    def low_rank(self) -> bool:
+        """Return True if a head without noise can be recovered from fewer samples than unknowns."""
+        same = self.target_inverse_temperature in (0, self.inverse_temperature)
+        wishart = self.target == "wishart" and self.rank < self.dimension
+        return wishart and same and self.trained == "weights"
+
+    @property
+    def recovery_ratio(self) -> float:
+        """Sample ratio above which a target of low rank is recovered without noise (attention 15)."""
+        # A sample fixes k = (T² + T - 2) / 2 linear functions of the matrix at vanishing penalty.
+        rank_ratio = min(self.rank / self.dimension, 1.0)
+        return perfect_recovery_threshold(rank_ratio) / self.output.size
+
+    @property
+    def trained_without_noise(self) -> bool:
+        """Return True if each replicate also trains on labels without noise."""
+        enough = 0 < self.noiseless_samples <= self.n_samples
+        return self.noise > 0 and self.low_rank and enough and self.ratio <= 3 * self.recovery_ratio
 
     @property
     def law(self) -> Measure:

@@ -12,12 +12,12 @@ from solvable.frame.points import NO_PREDICTION, Metrics
 from solvable.models.attention.single_head.evolution import Evolution, Learned
 from solvable.models.attention.single_head.finite_size import FiniteSize, finite_size, test_errors
 from solvable.models.attention.single_head.outputs import SoftmaxOutput
-from solvable.models.attention.single_head.parameters import SingleHeadParameters
+from solvable.models.attention.single_head.parameters import NOISELESS_PENALTY, SingleHeadParameters
 from solvable.models.attention.single_head.theory import SingleHeadState, fresh_error, solve_output
 from solvable.spectra.error_parts import error_parts
 from solvable.spectra.measures import Measure, power_law, second_moment
 from solvable.spectra.product_measure import marchenko_pastur
-from solvable.spectra.thresholds import interpolation_threshold, perfect_recovery_threshold
+from solvable.spectra.thresholds import interpolation_threshold
 
 SIZED = ("matrix_error", "test_error", "noisy_test_error", "train_error", "overlap", "norm")
 """Metrics that are also predicted at a finite dimension."""
@@ -39,25 +39,38 @@ def predict(parameters: SingleHeadParameters) -> Metrics:
     """Predict the metrics of one setting, in the limit and at the setting's dimension."""
     state = state_of(parameters)
     reason = _refusal(parameters, state)
-    orders = None
+    orders, exact = None, None
+    if parameters.trained_without_noise:
+        exact = _state(_noiseless(_key(parameters))).matrix_error
+    noiseless: Metrics = {"noiseless_matrix_error": exact}
     if not reason:
         try:
             orders = _orders(_key(parameters))
         except NotConverged as error:
-            return _metrics(parameters, state, None) | {NO_PREDICTION: str(error)}
-    return _metrics(parameters, state, orders)
+            return _metrics(parameters, state, None) | noiseless | {NO_PREDICTION: str(error)}
+    return _metrics(parameters, state, orders) | noiseless
 
 
 def curve(parameters: SingleHeadParameters, ratios: np.ndarray) -> list[Metrics]:
     """Predict metrics at increasing sample ratios; each search starts at the previous fixed point."""
     states: list[SingleHeadState] = []
+    exact: list[SingleHeadState] = []
+    errors: list[float | None] = []
     places = [parameters.model_copy(update={"sample_ratio": float(r)}) for r in ratios]
     for place in places:
         start = states[-1].conjugates if states else None
         # curves use fewer quadrature points than single settings
         states.append(solve_output(_evolution(_key(place)), start, 4_096))
+        if place.trained_without_noise:
+            start = exact[-1].conjugates if exact else None
+            exact.append(solve_output(_evolution(_noiseless(_key(place))), start, 4_096))
+        errors.append(exact[-1].matrix_error if place.trained_without_noise else None)
     # curves show the limit; the first order in 1/d is predicted only at the measured points
-    return [_metrics(place, state, None) for place, state in zip(places, states, strict=True)]
+    columns = zip(places, states, errors, strict=True)
+    return [
+        _metrics(place, state, None) | {"noiseless_matrix_error": error}
+        for place, state, error in columns
+    ]
 
 
 def state_of(parameters: SingleHeadParameters) -> SingleHeadState:
@@ -68,8 +81,10 @@ def state_of(parameters: SingleHeadParameters) -> SingleHeadState:
 def chance(parameters: SingleHeadParameters, prediction: Metrics) -> Metrics:
     """Metrics of a head with weights 0, which attends to all tokens equally."""
     nothing = _nothing(parameters)
+    power = second_moment(state_of(parameters).law.target)
     return {
-        "matrix_error": second_moment(state_of(parameters).law.target),
+        "matrix_error": power,
+        "noiseless_matrix_error": power,
         "test_error": nothing[0],
         "noisy_test_error": nothing[1],
         "train_error": nothing[1],
@@ -110,6 +125,7 @@ def _metrics(
         "replicon": state.replicon,
         "stability": "stable" if state.stable else "unstable",
         **_thresholds(parameters, contrasts),
+        "noiseless_recovery_ratio": parameters.recovery_ratio if parameters.low_rank else None,
         **(_parts(state) if metrics["matrix_error"] is not None else dict.fromkeys(PARTS)),
         **({NO_PREDICTION: reason} if reason else {}),
     }
@@ -163,6 +179,11 @@ def _refusal(parameters: SingleHeadParameters, state: SingleHeadState) -> str:
     return ""
 
 
+def _noiseless(key: Key) -> Key:
+    """Key of weights that are trained on labels without noise."""
+    return key._replace(noise=0.0, regularisation=NOISELESS_PENALTY)
+
+
 def _parts(state: SingleHeadState) -> Metrics:
     """Parts of the matrix error, and the threshold over the effective noise (attention 19)."""
     if not np.isfinite(state.threshold):
@@ -191,8 +212,7 @@ def _thresholds(parameters: SingleHeadParameters, contrasts: int) -> Metrics:
         key = _key(parameters)._replace(sample_ratio=1.0, regularisation=1.0)
         interpolation = _interpolation(key) / contrasts
     elif parameters.target == "wishart":
-        rank_ratio = min(parameters.rank / parameters.dimension, 1.0)
-        recovery = perfect_recovery_threshold(rank_ratio) / contrasts
+        recovery = parameters.recovery_ratio
     return {"recovery_ratio": recovery, "interpolation_ratio": interpolation}
 
 

@@ -12,7 +12,11 @@ from solvable.models.attention.single_head.parameters import AXIS, SingleHeadPar
 PRESETS = {
     "quick": Preset(
         "Two tokens in 60 dimensions, below and above the interpolation threshold; under a minute.",
-        {"dimension": (60,), "sample_ratio": (0.15, 0.3, 0.6, 1.0)},
+        {
+            "dimension": (60,),
+            "sample_ratio": (0.15, 0.3, 0.6, 1.0),
+            "noiseless_samples": (400,),
+        },
         replicates=6,
     ),
     "recovery": Preset(
@@ -96,7 +100,7 @@ PRESETS = {
 system = System(
     name="single-head-attention",
     title="An attention head trained on a target head: errors, rank and spectrum",
-    version="4",
+    version="5",
     parameters=SingleHeadParameters,
     measure="measure:measure",
     predict="predict:predict",
