@@ -97,7 +97,7 @@ def test_another_column_as_target() -> None:
 
 
 def test_task_of_a_named_set() -> None:
-    with pytest.raises(InvalidData, match="allowed with task=binary: 2"):
+    with pytest.raises(InvalidData, match="allowed with the task binary: 2"):
         load("iris", task="binary")
     with pytest.raises(InvalidData, match="not numbers"):
         load("iris", task="regression")

@@ -121,8 +121,8 @@ def finite_numbers(name: str, column: np.ndarray) -> np.ndarray:
         if texts:
             raise InvalidData(
                 f"target {name!r} holds {texts[0]!r} (and {len(texts) - 1} more values that are not "
-                "numbers); allowed in regression: numbers. Correct the column, or use "
-                "task=classification."
+                "numbers); allowed in regression: numbers. Correct the column, or set "
+                "the task to classification."
             )
         return np.array([float(value) for value in column])
     values = column.astype(np.float64)
@@ -203,7 +203,7 @@ def decide_target(values: TargetValues, task: Task = "auto") -> tuple[Target, tu
     if task == "auto" and not textual and len(classes) > 2:
         notes += (
             f"target {name!r} takes {len(counts)} whole numbers, which are read as classes; "
-            "task=regression reads them as numbers",
+            "the task regression reads them as numbers",
         )
     return Target(name, "binary" if len(classes) == 2 else "classification", classes), notes
 
@@ -213,14 +213,14 @@ def _refuse_classes(values: TargetValues, task: Task, textual: bool) -> None:
     name, counts = values.name, values.counts
     if task == "binary" and len(counts) != 2:
         raise InvalidData(
-            f"target {name!r} takes {_count(counts)} values; allowed with task=binary: 2. Use "
-            "task=classification, or a column of two values."
+            f"target {name!r} takes {_count(counts)} values; allowed with the task binary: 2. Set "
+            "the task to classification, or choose a column of two values."
         )
     if len(counts) > MAX_CLASSES or (len(counts) > 2 and 2 * len(counts) > values.n_rows):
         advice = (
             "Choose another target, or group its values."
             if textual
-            else "Use task=regression, or group its values."
+            else "Set the task to regression, or group its values."
         )
         raise InvalidData(
             f"target {name!r} takes {_count(counts)} distinct values in {values.n_rows} rows "
@@ -231,8 +231,8 @@ def _refuse_classes(values: TargetValues, task: Task, textual: bool) -> None:
     if len(counts) - len(single) < 2:
         raise InvalidData(
             f"target {name!r} has fewer than two classes of 2 or more rows (classes of a single row: "
-            f"{quoted_names(single)}); allowed: at least two. Merge classes, add rows, or use "
-            "task=regression if the target is a number."
+            f"{quoted_names(single)}); allowed: at least two. Merge classes, add rows, or "
+            "set the task to regression if the target is a number."
         )
 
 

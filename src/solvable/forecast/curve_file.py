@@ -44,7 +44,7 @@ def read_columns(
         raise InvalidData(
             f"{table.name}: no column of sample sizes among {quoted_names(table.header, 8)}; needed: a "
             f"column named {' or '.join(SAMPLES[:3])}, or sample sizes as the header. Rename the "
-            "column, or give its name with samples=."
+            "column (in Python, `samples` may name it)."
         )
     e = _column(table, lowered, error, ERRORS, "error")
     r = _column(table, lowered, replicate, REPLICATES, "replicate")
@@ -60,7 +60,7 @@ def read_columns(
         raise InvalidData(
             f"{table.name}: columns {quoted_names([table.header[k] for k in others], 8)} in addition to "
             f"{table.header[n]!r} and {table.header[e]!r} are ambiguous; allowed: sample size, error, "
-            "replicate. Remove them, or give the name of the column of errors with error=."
+            "replicate. Remove them (in Python, `error` may name the column of errors)."
         )
     return _long(table, n, e, r)
 
