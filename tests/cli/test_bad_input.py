@@ -3,6 +3,8 @@ from __future__ import annotations
 import pytest
 
 TABLE = [
+    (["run", "quadratic-network", "--dimension=50"], ["Did you mean --set dimension=50?"]),
+    (["theory", "quadratic-network", "--noise", "1"], ["Did you mean --set noise=1?"]),
     # Words of the command, and texts that the error line must contain.
     (["rnu", "probe"], ["'rnu'", "Did you mean 'run'", "list, run, theory", "cite."]),
     (["systems"], ["'systems'", "Did you mean `solvable list`"]),

@@ -223,6 +223,7 @@ def _explain(error: CycloptsError, words: list[str]) -> str:
         CoercionError,
         MissingArgumentError,
         UnknownCommandError,
+        UnknownOptionError,
         UnusedCliTokensError,
     )
 
@@ -243,6 +244,10 @@ def _explain(error: CycloptsError, words: list[str]) -> str:
         if command in ("run", "theory"):
             option = "--set" if "=" in unused or command == "theory" else "--preset"
             message += f" Did you mean {option} {shortened(unused)}?"
+    elif isinstance(error, UnknownOptionError) and command in ("run", "theory"):
+        option = error.token.keyword or error.token.value
+        if setting := _as_setting(option, words):
+            message = f"Unknown option: {option}. Did you mean --set {setting}?"
     elif (
         isinstance(error, CoercionError) and error.token is not None and error.target_type is float
     ):
@@ -250,6 +255,20 @@ def _explain(error: CycloptsError, words: list[str]) -> str:
     for word in words:
         message = message.replace(word, shortened(word)) if word else message
     return f"{message} See `{' '.join(filter(None, ['solvable', command]))} --help`."
+
+
+def _as_setting(option: str, words: list[str]) -> str:
+    """Return ``dimension=50`` for ``--dimension 50``, if it is a parameter of the system; else ""."""
+    from solvable.frame.registry import available, load
+
+    installed = {listing.name for listing in available()}
+    system = next((word for word in words[1:] if word in installed), None)
+    name = option.lstrip("-").replace("-", "_")
+    if system is None or name not in load(system).parameters.model_fields:
+        return ""
+    joined = [word.partition("=")[2] for word in words if word.startswith(f"{option}=")]
+    after = words[words.index(option) + 1 :] if option in words else joined
+    return f"{name}={next(iter(after), 'VALUE')}"
 
 
 def _unknown_command(word: str) -> str:
