@@ -40,7 +40,7 @@ class _Extrapolation:
     def mixture(self) -> _State:
         xp = namespace(self.steps[-1])
         steps = xp.stack(self.steps)
-        differences = steps[1:] - steps[:-1]
+        differences = steps[1:, :] - steps[:-1, :]
         # Directions in which the steps are parallel do not determine the mixture and are dropped.
         values, vectors = xp.linalg.eigh(differences @ differences.T)
         scores = vectors.T @ (differences @ self.steps[-1])
