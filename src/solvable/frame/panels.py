@@ -61,8 +61,8 @@ class Panel:
     against : str or callable, optional
         Metric on the horizontal axis, or ``against(point)``, which returns a number for each entry
         of the traces' lists. Such a panel has one curve per point.
-    x_label : str, optional
-        Label of the horizontal axis; default the label of the axis.
+    x_label : str or callable, optional
+        Label of the horizontal axis, or ``x_label(curve)``; default the label of the axis.
     also : callable, optional
         ``also(curves) -> series``: further series computed from all curves of a figure.
     note : callable, optional
@@ -89,7 +89,7 @@ class Panel:
     where: Callable[[Point], bool] | None = None
     once: Sequence[Trace] = ()
     against: str | Callable[[Point], Any] | None = None
-    x_label: str = ""
+    x_label: str | Callable[[Curve], str] = ""
     also: Callable[[Sequence[Curve]], Sequence[Series]] | None = None
     note: Callable[[Sequence[Curve]], str] | None = None
 
@@ -156,7 +156,7 @@ class Panel:
         return Figure(
             f"{self.name}{suffix}",
             f"{self.title} ({words})" if words else self.title,
-            self.x_label or first.axis.label,
+            (self.x_label(first) if callable(self.x_label) else self.x_label) or first.axis.label,
             self.y_label,
             series,
             " ".join(filter(None, [self.caption, *self._remarks(curves, series)])),

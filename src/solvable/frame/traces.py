@@ -231,7 +231,9 @@ def draw_against(
     if all(x.ndim == 0 for _, x, *_ in rows):
         line = None if name is None else curve.line(name)
         xs = None if line is None or not isinstance(against, str) else curve.line(against)
-        series = [] if xs is None or line is None else [Series(label, xs, line, kind, None, colour)]
+        series = []
+        if xs is not None and line is not None and np.isfinite(line).any():
+            series.append(Series(label, xs, line, kind, None, colour))
         columns = (np.array([row[k] for row in rows], dtype=float) for k in (1, 2, 3))
         x, y, error = columns
         if not any(point.metrics for point, *_ in rows):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from math import sqrt
 
 import numpy as np
@@ -15,6 +14,12 @@ from solvable.frame.points import Point
 from solvable.frame.points_claim import without_blocks
 from solvable.frame.statistics import jackknife_errors
 from solvable.frame.traces import Trace
+from solvable.models.two_layer_posterior.attention_figures import (
+    ATTENTION,
+    ATTENTION_ERROR,
+    attends,
+    sample_label,
+)
 from solvable.models.two_layer_posterior.constants import specialisation
 from solvable.models.two_layer_posterior.feature_kernels import feature_names
 from solvable.models.two_layer_posterior.feature_norms import has_norms
@@ -43,39 +48,6 @@ LEARNING = Panel(
     overlay=("dimension", "width_ratio"),
     markers={"onset": "onset"},
     when=lambda curve: not curve.setting.gain and not attends(curve),
-)
-
-
-def attends(curve: Curve) -> bool:
-    """Return True if the networks of a curve are blocks of attention."""
-    return bool(curve.setting.target == "attention")
-
-
-ATTENTION = Panel(
-    "attention",
-    "Alignment of attention with a cubic target",
-    "alignment with the target",
-    [
-        Trace("alignment", "", theory=None),
-        Trace("kernel_adaptation_alignment", "kernel adaptation", measured=False, dashed=True),
-    ],
-    "Points: Langevin networks, from both starts. Dashed: the theory of the target's mode alone. It "
-    "needs about half as many samples, and predicts how their number grows. At few tokens the softmax "
-    "responds less, so that only curves of many tokens coincide.",
-    overlay=("dimension", "context"),
-    when=attends,
-    x_label="sample ratio P/(κ√(HLd³))",
-)
-
-ATTENTION_ERROR = Panel(
-    "attention-error",
-    "Test error of attention on a cubic target",
-    "test error",
-    [Trace("test_error", "", theory=None)],
-    "A network that outputs 0 has a test error of 1, and networks of the prior exceed 2.",
-    overlay=("dimension", "context"),
-    when=attends,
-    x_label="sample ratio P/(κ√(HLd³))",
 )
 
 
@@ -376,35 +348,6 @@ def several(curve: Curve) -> bool:
     return len(curve.points) > 1 and not curve.setting.gain
 
 
-def from_both(curve: Curve) -> bool:
-    """Return True if the networks of a curve started from both states."""
-    return curve.setting.start == "both" and several(curve)
-
-
-ERROR_AND_ALIGNMENT = Panel(
-    "error-and-alignment",
-    "Test error against alignment",
-    "test error",
-    [Trace("test_error", "")],
-    "A network of alignment A has a test error of at least (1 - A)².",
-    overlay=("dimension", "width_ratio", "context"),
-    against="alignment",
-    x_label="alignment with the target",
-    when=lambda curve: several(curve) and not attends(curve),
-)
-
-STARTS = Panel(
-    "starts",
-    "Alignment from the two starts",
-    "alignment with the target",
-    [
-        Trace("alignment_prior", "from the prior", theory=None),
-        Trace("alignment_planted", "planted", theory=None),
-    ],
-    "The runs are in equilibrium where both starts agree.",
-    when=lambda curve: from_both(curve) and not attends(curve),
-)
-
 PANELS = (
     LEARNING,
     ATTENTION,
@@ -430,18 +373,27 @@ PANELS = (
         "neurons also carry other modes, and cancelling them takes more samples.",
         when=lambda curve: several(curve) and not attends(curve),
     ),
-    ERROR_AND_ALIGNMENT,
-    replace(
-        ERROR_AND_ALIGNMENT,
-        name="attention-error-and-alignment",
-        traces=[Trace("test_error", "", theory=None)],
-        when=lambda curve: several(curve) and attends(curve),
+    Panel(
+        "error-and-alignment",
+        "Test error against alignment",
+        "test error",
+        [Trace("test_error", "")],
+        "A network of alignment A has a test error of at least (1 - A)².",
+        overlay=("dimension", "width_ratio", "context"),
+        against="alignment",
+        x_label="alignment with the target",
+        when=several,
     ),
-    STARTS,
-    replace(
-        STARTS,
-        name="attention-starts",
-        when=lambda curve: from_both(curve) and attends(curve),
-        x_label=ATTENTION.x_label,
+    Panel(
+        "starts",
+        "Alignment from the two starts",
+        "alignment with the target",
+        [
+            Trace("alignment_prior", "from the prior", theory=None),
+            Trace("alignment_planted", "planted", theory=None),
+        ],
+        "The runs are in equilibrium where both starts agree.",
+        when=lambda curve: curve.setting.start == "both" and several(curve),
+        x_label=sample_label,
     ),
 )

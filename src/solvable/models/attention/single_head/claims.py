@@ -59,7 +59,7 @@ def _over_recovery(cell: Cell) -> float:
     exact = setting.noise == 0 and setting.regularisation <= NOISELESS_PENALTY
     if not (setting.low_rank and (exact or setting.trained_without_noise)):
         return np.nan
-    return float(setting.ratio / cell.predicted("noiseless_recovery_ratio"))
+    return float(setting.ratio / cell.predicted("recovery_ratio"))
 
 
 def _unexplained(point: Point) -> np.ndarray:

@@ -10,12 +10,18 @@ from solvable.frame.curves import Curve
 from solvable.frame.panels import Panel
 from solvable.frame.points import Point
 from solvable.frame.spectrum import Law, Spectrum
-from solvable.frame.traces import Trace
+from solvable.frame.traces import Trace, draw_markers
 from solvable.models.attention.single_head.parameters import AXIS, NOISELESS_PENALTY
 from solvable.models.attention.single_head.predict import state_of
 from solvable.plots.figure import Marker
 
-MARKERS = {"interpolation_ratio": "interpolation", "recovery_ratio": "recovery"}
+RECOVERY = {"recovery_ratio": "recovery"}
+
+
+def thresholds(curves: Sequence[Curve]) -> list[Marker]:
+    """Mark the sample ratio of interpolation for noisy labels, or of recovery without noise."""
+    name = {"interpolation_ratio": "interpolation"} if curves[0].setting.noise else RECOVERY
+    return draw_markers(name, curves[0], None)
 
 
 def of(metric: str) -> list[Trace]:
@@ -31,7 +37,7 @@ def of(metric: str) -> list[Trace]:
 ERROR = Panel(
     "error", "Error of the learned matrix", "matrix error (|S − S*|²/d)", of("matrix_error"),
     "Line: limit; dashed: limit plus first order in 1/d; points: trained heads.",
-    markers=MARKERS, y_scale="log",
+    markers=thresholds, y_scale="log",
 )  # fmt: skip
 NOISELESS = Panel(
     "noiseless-error", "Error without label noise", "matrix error (|S − S*|²/d)",
@@ -39,7 +45,7 @@ NOISELESS = Panel(
     "The samples of the other figures, with labels without noise, at the penalty "
     f"{NOISELESS_PENALTY:g} (line: limit). Above the marked threshold the error "
     "vanishes with the penalty.",
-    markers={"noiseless_recovery_ratio": "recovery"}, y_scale="log",
+    markers=RECOVERY, y_scale="log",
     when=lambda curve: any(point.setting.trained_without_noise for point in curve.points),
 )  # fmt: skip
 TEST = Panel(
@@ -47,12 +53,12 @@ TEST = Panel(
     of("test_error"),
     "Squared error on noiseless test labels. At vanishing regularisation it peaks at the interpolation "
     "threshold; a finite regularisation smooths the peak.",
-    markers=MARKERS, y_scale="log",
+    markers=thresholds, y_scale="log",
 )  # fmt: skip
 TRAIN = Panel(
     "train-error", "Training error", "training error (mean squared)", of("train_error"),
     "Mean squared error on the training labels; 0 below interpolation at vanishing regularisation.",
-    markers=MARKERS,
+    markers=thresholds,
 )  # fmt: skip
 RANK = Panel(
     "rank", "Learned directions", "rank / d", [Trace("rank_fraction", "")],

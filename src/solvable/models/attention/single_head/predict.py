@@ -125,7 +125,6 @@ def _metrics(
         "replicon": state.replicon,
         "stability": "stable" if state.stable else "unstable",
         **_thresholds(parameters, contrasts),
-        "noiseless_recovery_ratio": parameters.recovery_ratio if parameters.low_rank else None,
         **(_parts(state) if metrics["matrix_error"] is not None else dict.fromkeys(PARTS)),
         **({NO_PREDICTION: reason} if reason else {}),
     }
@@ -208,11 +207,11 @@ def _thresholds(parameters: SingleHeadParameters, contrasts: int) -> Metrics:
         # as many linear functions as a symmetric matrix has free entries, k n = d² / 2   (attention 23)
         free = 1 / (2 * contrasts)
         recovery, interpolation = (None, free) if parameters.noise else (free, None)
-    elif parameters.noise:
-        key = _key(parameters)._replace(sample_ratio=1.0, regularisation=1.0)
-        interpolation = _interpolation(key) / contrasts
-    elif parameters.target == "wishart":
-        recovery = parameters.recovery_ratio
+    else:
+        recovery = parameters.recovery_ratio if parameters.target == "wishart" else None
+        if parameters.noise:
+            key = _key(parameters)._replace(sample_ratio=1.0, regularisation=1.0)
+            interpolation = _interpolation(key) / contrasts
     return {"recovery_ratio": recovery, "interpolation_ratio": interpolation}
 
 
