@@ -60,7 +60,7 @@ def from_address(
         if name in RESERVED:
             words[name] = text
         elif name not in known:
-            faults.append(unknown_choice(f"a parameter of {system.name}", name, known))
+            faults.append(unknown_choice(f"the name of a parameter of {system.name}", name, known))
         else:
             try:
                 values[name] = _read(system, known[name], text)

@@ -159,7 +159,7 @@ class Parameters(BaseModel):
         try:
             super().__init__(**values)
         except ValidationError as error:
-            kind = f"a parameter of {type(self).__name__}"
+            kind = f"the name of a parameter of {type(self).__name__}"
             raise refusal_of(error, type(self).model_fields, kind) from None
 
     @model_validator(mode="after")
