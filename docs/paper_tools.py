@@ -102,7 +102,9 @@ def head_text(paper: Paper) -> str:
         f"*{paper.title}*, {address(paper.arxiv)}.",
         f"{'Systems' if len(paper.systems) > 1 else 'System'}: {links}." if links else "",
         f"{len(paper.items)} statements and figures: {counts(paper.items)}",
-        "({doc}`all papers <index>`).",
+        "({doc}`all papers <index>`).\n\nNumbers after ± are standard errors, and *a for b* means that a "
+        "is measured and b predicted. The least certain point of a claim is the one that is closest to "
+        "failing.",
     ]
     return " ".join(filter(None, parts))
 

@@ -111,7 +111,7 @@ def test_a_run_prints_what_concerns_it_and_verify_and_the_report_print_all(
     flat = " ".join(said.out.split())
     assert flat.count(REASONS["lost"]) == 1
     assert f"not testable: lost, twin: {REASONS['lost']}" in flat
-    assert f"partly: {REASONS['partly']}; a prediction lacks a part" in flat
+    assert f"partly: {REASONS['partly']}; part of the prediction is missing" in flat
     assert "0.1 degrees" not in flat
     assert said.err.count("0.1 degrees are left") == 1
     assert main(["verify", str(tmp_path)]) == 0

@@ -57,8 +57,8 @@ def test_a_size_below_the_least_is_refused(values, words):
     [
         ({"dimension": "many"}, "dimension is 'many'; allowed: whole numbers."),
         ({"rank_ratio": float("nan")}, "rank_ratio is nan; allowed: numbers."),
-        ({"dimensoin": 3}, "a parameter of Setting is 'dimensoin'; allowed: dimension, sample_ratio, "
-         "rank_ratio. Did you mean 'dimension'?"),
+        ({"dimensoin": 3}, "the name of a parameter of Setting is 'dimensoin'; allowed: dimension, "
+         "sample_ratio, rank_ratio. Did you mean 'dimension'?"),
     ],
 )  # fmt: skip
 def test_construction_in_python_refuses_with_the_words_of_the_command_line(values, message):

@@ -78,7 +78,7 @@ def test_a_study_is_measured_judged_where_it_is_predicted_and_says_where_not(
     assert main(["run", "powers", "--workers", "1", "--output", str(tmp_path)]) == 0
     said = capsys.readouterr()
     assert f"no prediction at 2 of 6 points: {REASON}. Take one of these" in said.err
-    assert "a prediction lacks a part at 2 of 6 points: no width" in said.err
+    assert "part of the prediction is missing at 2 of 6 points: no width" in said.err
     assert "2 of 2 claims hold" in said.out
     assert main(["verify", str(tmp_path), "--power"]) == 0
     assert REASON in capsys.readouterr().err
@@ -142,6 +142,6 @@ def test_a_reason_beside_another_one_is_counted_with_its_kind():
     told = ["0.3 degrees; allowed: 4. Raise d.", "too coarse.; 0.1 degrees; allowed: 4. Raise d."]
     points = [Point({}, [{"a": 1.0}], {"a": 1.0, NO_PREDICTION: reason}) for reason in told]
     assert refusals(points) == (
-        "a prediction lacks a part: 0.3 degrees; allowed: 4. Raise d.; "
-        "a prediction lacks a part at 1 of 2 points: too coarse."
+        "part of the prediction is missing: 0.3 degrees; allowed: 4. Raise d.; "
+        "part of the prediction is missing at 1 of 2 points: too coarse."
     )

@@ -95,9 +95,11 @@ def write_run(result: StudyResult, preset: str | None, *, details: bool = False)
 
 
 def remedy(reason: str, system: System, preset: str | None) -> str:
-    """Return what to run or set instead, by the reason: ``--preset NAME``, or its last clause.
+    """Return how to make a claim testable, read from the reason of its verdict.
 
-    Empty if this run should have judged the claim: nothing that exists is named, or its own preset.
+    This is ``--preset NAME`` if the reason names another preset of the system, else the last clause of
+    the reason if that names a parameter. It is empty if the reason names the preset of this run, or
+    neither a preset nor a parameter.
     """
     reason = " ".join(reason.split())
     for names, settings in _PRESET.findall(reason):

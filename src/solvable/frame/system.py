@@ -385,7 +385,7 @@ def refusals(points: Sequence[Point]) -> str:
     sentences = []
     for lacking in sorted(kinds.values(), key=len, reverse=True)[:3]:
         reason, first = lacking[0]
-        what = "no prediction" if first.refused else "a prediction lacks a part"
+        what = "no prediction" if first.refused else "part of the prediction is missing"
         where = f" at {len(lacking)} of {len(points)} points" if len(lacking) < len(points) else ""
         sentences.append(f"{what}{where}: {reason}")
     return "; ".join(sentences)

@@ -37,7 +37,9 @@ def validate_parameters(system: System, values: Mapping[str, Any]) -> Parameters
     fields = system.parameters.model_fields
     for name in values:
         if name not in fields:
-            raise InvalidParameter(unknown_choice(f"the name of a parameter of {system.name}", name, fields))
+            raise InvalidParameter(
+                unknown_choice(f"the name of a parameter of {system.name}", name, fields)
+            )
     try:
         return system.parameters(**values)
     except ValidationError as error:  # a class with another base than Parameters

@@ -1,8 +1,10 @@
-"""Posterior of one block of softmax attention, in variables of unit prior variance.
+"""Posterior of one block of softmax attention.
 
-f(X) = L^(-1/2) sum_h sum_ab softmax_b(x_a.A_h x_b) w_h.x_b, with B = d A and v = sqrt(H d) w standard
-normal numbers under the prior (two-layer-posterior 25). A state is one array of shape
-(networks, H, d² + d) whose last d columns are v, so that the dynamics of two-layer networks runs on it.
+The block has H heads and reads L tokens x_1, ..., x_L of d inputs each. Its output is
+f(X) = L^(-1/2) sum_h sum_ab softmax_b(x_a^T A_h x_b) (w_h.x_b)   (two-layer-posterior 25). The code
+stores rescaled weights, which are standard normal under the prior: B_h = d A_h and b_h = sqrt(H d) w_h.
+A state has shape (networks, H, d² + d): the d² entries of B_h, then the d entries of b_h. The Langevin
+sampler of two-layer networks accepts such an array.
 """
 
 from __future__ import annotations

@@ -33,9 +33,9 @@ def response(dimension: int, context: int, draws: int = 60_000, *, size: float =
         second, third = (X[:, :, k, None, None] for k in (1, 2))
         means = [np.sum(chances * x, axis=1) for x in (second, third, second * third)]
         slope = np.mean(means[2] - means[0] * means[1], axis=2)  # (n, a)
-        # dividing by the drawn y² cancels most of the noise
         products += float(np.sum(X[:, :, 0] * slope * y[:, None]))
         squares += float(y @ y)
+    # The mean of y² is 1. Dividing by its value on the drawn samples removes most of the noise.
     return products / squares
 
 

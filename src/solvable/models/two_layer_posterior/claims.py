@@ -90,7 +90,10 @@ def context_factor(points: Sequence[Point]) -> tuple[float, float] | None:
 
 
 def sample_exponent(points: Sequence[Point], along: str) -> tuple[float, float] | None:
-    """Estimate the exponent of a size in the number of samples, measured and expected."""
+    """Fit p in P ~ size^p, with P the samples at the level of alignment: measured and predicted p.
+
+    None for fewer than three sizes, or if a curve does not cross the level.
+    """
     sizes = sorted({int(getattr(point.setting, along)) for point in points})
     if len(sizes) < 3:
         return None
@@ -214,14 +217,14 @@ CLAIMS = (
     ),
     Estimate(
         "samples-grow-with-dimension",
-        "The number of samples that reach an alignment of 0.1 (attention: 0.2) grows with the dimension, "
-        "at fixed widths per dimension, with the predicted exponent: near 1 for one hidden layer, 1 for "
-        "two, and near 3/2 for attention.",
+        "The number of samples that reach an alignment of 0.1 (0.2 for attention) grows as a power of "
+        "the dimension with the predicted exponent: close to 1 for one hidden layer, exactly 1 for two, "
+        "close to 3/2 for attention. Widths grow with the dimension; heads and tokens are fixed.",
         "arXiv:2512.04165, Figures 2b and 3a; derivations/scale (3)",
         estimate=dimension_exponent, apart=("dimension", "scaled_samples"), fewest=6, within=0.2,
         because="Curves of small dimensions are less steep, and differ by a factor near 1.",
         where=settled_point,
-        missing="no three dimensions have curves that cross an alignment of 0.1 in equilibrium; run with "
+        missing="no three dimensions have curves that cross this alignment in equilibrium; run with "
         "--preset onset, three-layers or attention-dimensions", power=0.3,
     ),
     Estimate(
@@ -231,7 +234,8 @@ CLAIMS = (
         f"arXiv:2512.04165, Figure 3b; {PAGE} (27)",
         estimate=context_factor, apart=("context", "scaled_samples"), fewest=6, within=0.2,
         relative=True,
-        because="The response of the softmax is that at scores of the prior.",
+        because="The prediction uses the response of the softmax for scores drawn from the prior; "
+        "trained heads have larger scores.",
         where=lambda point: point.setting.target == "attention" and in_equilibrium(point),
         missing="no three numbers of tokens have curves that cross an alignment of 0.2 in equilibrium; "
         "run with --preset attention", power=0.5,

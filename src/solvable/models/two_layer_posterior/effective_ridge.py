@@ -182,9 +182,9 @@ def background_of(layer: Layer) -> tuple[Background, np.ndarray]:
     # Modes of momentum l see a random Gram matrix of N neurons in D_l directions, with the resolvent
     #   R_l^-1 = (kappa_eff/P) I + (N/D_l) <s² c_l c_l^T>,   1/s² = 1/g + sum_l c_l^T R_l c_l,
     #   kappa_eff = kappa + (kappa_eff/P) df, df the number of fitted modes   (two-layer-posterior 12).
-    # A neuron costs c_l^T R_l c_l per sector, less what it gains by fitting noise: the squared error of
-    # the mean network at x_1 times the square of what is left of the neuron there, sum_l |R_l c_l|²/P
-    # (two-layer-posterior 12).
+    # The price of a neuron is c_l^T R_l c_l per sector. By fitting noise it saves
+    #   v = gamma/P E[e(x_1)² sum_l |(R_l c_l)(x_1)|²], with e the error of the mean network, and with
+    # (R_l c_l)(x_1) the part of the neuron that is not fitted   (two-layer-posterior 12).
     others, rest = layer.parts[0][1:], layer.parts[1]
     samples, width = layer.samples, layer.width
     data = DataSet.typical(layer.degree, samples)

@@ -99,7 +99,7 @@ class CurseParameters(Parameters):
         return self
 
     def _without_hidden_layer(self) -> None:
-        """Refuse parameters of hidden layers and of other targets, which attention has not."""
+        """Refuse parameters of hidden layers other than the default: attention does not use them."""
         for name in ("width_ratio", "degree", "activation", "readout"):
             value, default = getattr(self, name), type(self).model_fields[name].default
             if value != default:

@@ -30,7 +30,7 @@ class Posterior:
     outliers: float  # mean number of neurons with |u| above 3 / sqrt(d)
     outlier_overlap: float  # mean |u| of the outliers
     # Mean squared norm of the irrelevant weights, of outliers and of all other neurons, over neurons and
-    # then over data sets; up to 0.03 too low, more at 5 neurons per dimension and fewer.
+    # then over data sets; up to 0.04 too low, more at 5 neurons per dimension and fewer.
     outlier_rest: float
     bulk_rest: float
     overlap_grid: np.ndarray  # values of |u| at which `density` is given
@@ -78,7 +78,8 @@ def posterior(
         weight = (data.counts * data.target - typical.counts * typical.target) / samples
         controls.append([weight @ bin_places()[0], weight @ shape])
     table = np.array(sums)
-    # means over the neurons of each data set, as measured
+    # Columns 2 and 3 are sums of |u| and r over outliers, column 4 of r over other neurons. The observer
+    # of trained networks divides by the number of neurons within each data set too.
     table[:, 2:4] /= table[:, 1:2]
     table[:, 4] /= width - table[:, 1]
     means, errors = _controlled(table, np.array(controls))

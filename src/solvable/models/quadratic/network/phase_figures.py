@@ -97,14 +97,14 @@ RATES = Panel(
     "rates", "Error against samples for each dimension and penalty", "matrix error R",
     [Trace("matrix_error", "", theory="finite_size_matrix_error"),
      Trace("scaling_law_matrix_error", "law of the phase", measured=False, dashed=True)],
-    "Lines: prediction at this dimension. Dashed: leading law of the phase, where it is within 30 % "
-    "of the limit.",
+    "Lines: predicted error at this dimension. Dashed: the power law of the phase, where it differs by "
+    "less than 30 % from the predicted error of large d.",
     overlay=("dimension", "regularisation", "regularisation_unit"), y_scale="log",
 )  # fmt: skip
 
 
 def rates(curves: Sequence[Curve]) -> list[Figure]:
-    """Draw power laws of several dimensions or penalties; a single one has the figure of the error."""
+    """Draw errors of power-law targets at several dimensions or penalties; one curve has `error`."""
     curves = [curve for curve in curves if is_power_law(curve)]
     several = any(
         len({getattr(curve.setting, name) for curve in curves}) > 1 for name in RATES.overlay

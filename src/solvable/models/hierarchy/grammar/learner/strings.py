@@ -28,7 +28,8 @@ class StringClassifier(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n, s ** L)
-            Symbols: whole numbers from 0 on, and negative ones for masked leaves.
+            Strings of whole numbers: symbols from 0 on, and -1 for a masked leaf. s is `branching`, and
+            L the number of levels.
         y : array-like of shape (n,)
             Labels of any kind, of at least two classes.
 
@@ -41,11 +42,11 @@ class StringClassifier(ClassifierMixin, BaseEstimator):
         ------
         InvalidData
             If the length of the strings is not a power of `branching`, a symbol is out of range, or the
-            labels are no classes.
+            labels are fractions, all equal or of several types.
         InvalidParameter
             If a parameter is out of its range, or torch or its device is missing.
         NotConverged
-            If a training loss becomes infinite.
+            If a training loss becomes infinite or NaN (networks only).
         """
         self._check_settings()
         self._fit_strings(*self._start_fit(X, y))
