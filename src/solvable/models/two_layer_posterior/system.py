@@ -94,12 +94,12 @@ PRESETS = {
         replicates=8,
     ),
     "attention": Preset(
-        "Four heads of attention on 3, 6 and 12 tokens of 5 inputs: curves coincide; two minutes.",
+        "Four heads of attention on 3, 6 and 12 tokens of 5 inputs: curves coincide; three minutes.",
         {
             "dimension": (5,),
             "target": ("attention",),
             "context": (3, 6, 12),
-            "scaled_samples": (2.5, 4.0, 6.3),
+            "scaled_samples": (2.5, 4.0, 6.3, 9.0),
             "steps": (1_500,),
         },
         replicates=8,

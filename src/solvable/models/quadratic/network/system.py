@@ -122,7 +122,7 @@ PRESETS = {
         replicates=12,
     ),
     "thresholds": Preset(
-        "Recovery without label noise for four widths of the target; a minute.",
+        "Recovery without label noise for four widths of the target; three minutes.",
         {
             "dimension": (40,),
             "noise": (0.0,),
@@ -130,7 +130,7 @@ PRESETS = {
             "width_ratio": (0.1, 0.2, 0.35, 0.5),
             "sample_ratio": (0.11, 0.14, 0.17, 0.2, 0.23, 0.27, 0.31, 0.35, 0.39, 0.43, 0.48),
         },
-        replicates=3,
+        replicates=5,
     ),
     "paper": Preset(
         "The setting of arXiv:2505.17958 at d = 100 and 160; ten minutes.",
