@@ -164,7 +164,7 @@ def test_what_cannot_be_tested_says_what_would(make):
     for name in ("test-error", "train-error", "spectrum", "feature-errors", "perfect-recovery"):
         assert found[name].status == "not testable"
     assert "n/d is below 10" in found["test-error"].reason
-    assert "sensing=network,goe" in found["control-is-closer"].reason
+    assert "preset control" in found["control-is-closer"].reason
     assert "network_samples" in found["network-is-convex"].reason
     assert "sample_ratio" in found["training-data-tell-the-test-error"].reason
     assert "set noiseless_samples" in found["perfect-recovery"].reason

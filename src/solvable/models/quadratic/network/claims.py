@@ -183,8 +183,8 @@ NO_GAIN = (
     "law near the peak"
 )
 PAIRS = (
-    "no setting with a predicted difference above 3 % was run with both kinds of measurements; set "
-    "sensing=network,goe"
+    "no setting with a predicted difference above 3 % was run with both kinds of measurements; run with "
+    "--preset control"
 )
 
 
