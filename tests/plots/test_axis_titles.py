@@ -11,8 +11,11 @@ import pytest
 
 import solvable
 from solvable.frame import registry
+from solvable.frame.curves import curves_of
 from solvable.frame.panels import Panel
+from solvable.frame.points import Point
 from solvable.frame.spectrum import Spectrum
+from solvable.frame.system import System
 
 SOURCE = Path(solvable.__file__).parent
 
@@ -50,11 +53,26 @@ def system_titles() -> Iterator[tuple[str, str]]:
         for panel in system.panels:
             if isinstance(panel, Panel):
                 yield f"{listing.name} {panel.name}", panel.y_label
-                yield f"{listing.name} {panel.name}", panel.x_label
+                for title in horizontal_titles(system, panel):
+                    yield f"{listing.name} {panel.name}", title
                 if panel.along is not None and not isinstance(panel.along, str):
                     yield f"{listing.name} {panel.name}", panel.along.label
             elif isinstance(panel, Spectrum):
                 yield f"{listing.name} {panel.name}", panel.x_label
+
+
+def horizontal_titles(system: System, panel: Panel) -> set[str]:
+    """Return the titles that a panel gives the first curve of each preset."""
+    if not callable(panel.x_label):
+        return {panel.x_label}
+    found = set()
+    for preset in system.presets.values():
+        setting = system.parameters(**{name: values[0] for name, values in preset.grid.items()})
+        point = Point(setting.model_dump(), [], {}, setting)
+        (curve,) = curves_of([point], system.axis, system.along)
+        found.add(panel.x_label(curve))
+    assert len(found) > 1, f"{panel.name}: this label need not be a function"
+    return found
 
 
 def faults(title: str) -> list[str]:
