@@ -236,6 +236,11 @@ def test_one_replicate_is_measured():
         ({"degree": 2}, "the default 3, as degree has no effect"),
         ({"activation": "relu"}, "the default 'erf', as activation has no effect"),
         ({"readout": "mean-field"}, "the default 'standard', as readout has no effect"),
+        (
+            {"target": "hermite"},
+            "context=3 with target='hermite'.*Leave context out, or set target=attention",
+        ),
+        ({"target": "hermite", "context": 4, "heads": 2}, "the default 4, as heads has no effect"),
     ],
 )
 def test_other_networks_are_refused(values, words):

@@ -11,6 +11,12 @@ from solvable.frame.parameters import Limit, Parameters, Size
 from solvable.models.two_layer_posterior.large_deviation import Readout, readout_scale
 from solvable.models.two_layer_posterior.overlap import neuron_overlap
 
+HIDDEN_LAYER = ("width_ratio", "degree", "activation", "readout")
+"""Parameters of networks with hidden layers, which attention does not use."""
+
+ATTENTION = ("context", "heads")
+"""Parameters of attention, which hidden layers do not use."""
+
 
 class CurseParameters(Parameters):
     """Parameters of a Bayesian two-layer network, and of a Hermite target of one direction."""
@@ -72,9 +78,8 @@ class CurseParameters(Parameters):
 
     @model_validator(mode="after")
     def _check(self) -> CurseParameters:
-        if self.target == "attention":
-            self._without_hidden_layer()
-        else:
+        self._refuse_unused()
+        if self.target != "attention":
             neuron_overlap(self.activation, self.degree, self.target)
         if self.target != "hermite" and (self.gain or self.second_width_ratio):
             raise ValueError(
@@ -98,15 +103,17 @@ class CurseParameters(Parameters):
             )
         return self
 
-    def _without_hidden_layer(self) -> None:
-        """Refuse parameters of hidden layers other than the default: attention does not use them."""
-        for name in ("width_ratio", "degree", "activation", "readout"):
+    def _refuse_unused(self) -> None:
+        """Refuse parameters of another target, other than the default: this target does not use them."""
+        attends = self.target == "attention"
+        for name in HIDDEN_LAYER if attends else ATTENTION:
             value, default = getattr(self, name), type(self).model_fields[name].default
             if value != default:
+                why = "has no hidden layer and a cubic target" if attends else "has no attention"
+                used = "set heads, context or dimension" if attends else "set target=attention"
                 raise ValueError(
-                    f"{name}={value!r} with target='attention', which has no hidden layer and a cubic "
-                    f"target of its own; allowed: the default {default!r}, as {name} has no effect. "
-                    f"Leave {name} out, or set heads, context or dimension."
+                    f"{name}={value!r} with target={self.target!r}, which {why}; allowed: the default "
+                    f"{default!r}, as {name} has no effect. Leave {name} out, or {used}."
                 )
 
     @property
