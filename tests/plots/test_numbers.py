@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 import re
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -58,6 +59,7 @@ def test_numbers(value: float | None, text: str) -> None:
         (-1e-9, 0.01, "0.000 ± 0.010"),
         (0.001, 5.0, "0.0 ± 5.0"),
         (0.5, 0.0, "0.5 ± 0"),
+        (0.0307200412108988, 1.2e-19, "0.03072 ± 0"),
         (0.5, float("inf"), "0.5 ± ∞"),
         (0.5, float("nan"), "0.5"),
         (0.5, None, "0.5"),
@@ -79,8 +81,11 @@ def test_value_and_error_are_rounded_alike(value: float, error: float) -> None:
     text = format_with_error(value, error)
     inner, _, power = text.replace("−", "-").removeprefix("(").partition(")")
     shown_value, shown_error = inner.split(" ± ")
+    if error <= np.finfo(float).eps * abs(value):
+        assert shown_error == "0"
+        return
     if " × " in inner:
-        # The error is below the precision of a double.
+        # The error is near the precision of a double.
         assert abs(value) / error > 1e12
         return
     scale = 10.0 ** int(power.removeprefix(" × 10").translate(SUPERSCRIPTS) or 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from decimal import ROUND_HALF_EVEN, Decimal
 
 MISSING = "–"
@@ -81,7 +82,8 @@ def format_with_error(value: float | None, error: float | None) -> str:
     value : float or None
         None and NaN give a dash.
     error : float or None
-        Standard error, not negative. If it is unknown, four digits of the value are shown without it.
+        Standard error, not negative; 0 if it is below the rounding of the value. If it is unknown,
+        four digits of the value are shown without it.
 
     Returns
     -------
@@ -99,9 +101,9 @@ def format_with_error(value: float | None, error: float | None) -> str:
     """
     if value is None or not math.isfinite(value) or error is None or math.isnan(error):
         return format_number(value)
-    if error == 0 or math.isinf(error):
-        return f"{format_number(value)} ± {'0' if error == 0 else '∞'}"
     error = abs(error)
+    if error <= sys.float_info.epsilon * abs(value) or math.isinf(error):  # 0, or rounding
+        return f"{format_number(value)} ± {'∞' if math.isinf(error) else '0'}"
     last = _exponent(error, 2) - 1
     first = max(_exponent(value, 4) if value else last, last + 1)
     digits = 15  # significant decimal digits of a double

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from solvable.spectra._biane import Points
@@ -175,36 +177,64 @@ def feature_errors(
     >>> feature_errors(law, 0.0).round(10)
     array([0.5])
     """
+    return feature_deviations(law, threshold, strength)[1]
+
+
+def feature_deviations(
+    law: SpectralLaw, threshold: float, strength: np.ndarray | float | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Means of E_ii and of (E²)_ii, with E = S* - S, for each feature after soft thresholding."""
     values = law.target.nodes if strength is None else np.asarray(strength, dtype=np.float64)
     flat, b = values.ravel(), float(threshold)
-    place = float(law.preimage(b)[0])
-    # The integrals of e(s)   (spectra 22). For s off the curve O has no peak and other moments.
-    peaked = np.searchsorted(law.intervals.ravel(), flat) % 2 == 1
-    beyond = peaked & (flat > place)
-    found = flat**2
-    found[beyond] = b**2 + law.variance
-    for chosen, above in ((~beyond, True), (beyond, False)):
-        if chosen.any():
-            found[chosen] += _one_sided(law, b, flat[chosen], above=above)
-    return np.asarray(found.reshape(values.shape))
+    mean, square = flat.copy(), flat**2
+    # The integrals of m(s) and e(s)   (spectra 22), of which those over all x are known.
+    for side in sides(law, b, flat):
+        some = flat[side.chosen]
+        first, second = _moments(law, b, some, side)
+        if not side.above:
+            mean[side.chosen], square[side.chosen] = b, b**2 + law.variance
+        mean[side.chosen] -= first
+        square[side.chosen] += second - 2 * some * first
+    shape = values.shape
+    return np.asarray(mean.reshape(shape)), np.asarray(square.reshape(shape))
 
 
-def _one_sided(
-    law: SpectralLaw, threshold: float, strengths: np.ndarray, *, above: bool
-) -> np.ndarray:
-    """Integral of (x - b) (x - b - 2s) O(x, s) above the threshold, or minus the integral below."""
-    points, weights = _graded_rule(law, threshold, above=above)
+class Side(NamedTuple):
+    """One side of a threshold, and the strengths whose overlaps O(x, s) have no peak there."""
+
+    above: bool
+    chosen: np.ndarray
+    points: Points
+    weights: np.ndarray
+
+
+def sides(law: SpectralLaw, threshold: float, strengths: np.ndarray) -> list[Side]:
+    """Rules on the two sides of the threshold; each strength belongs to the side without its peak."""
+    # For s off the curve O has no peak, and other moments over all x.
+    peaked = np.searchsorted(law.intervals.ravel(), strengths) % 2 == 1
+    beyond = peaked & (strengths > float(law.preimage(threshold)[0]))
+    return [
+        Side(above, chosen, *_graded_rule(law, threshold, above=above))
+        for chosen, above in ((~beyond, True), (beyond, False))
+        if chosen.any()
+    ]
+
+
+def _moments(
+    law: SpectralLaw, threshold: float, strengths: np.ndarray, side: Side
+) -> tuple[np.ndarray, np.ndarray]:
+    """Integrals of (x - b)^k O(x, s), k = 1 and 2, above the threshold, or minus those below."""
+    points = side.points
     rise = points.x - threshold
-    # Columns: terms of first and second order in the rise x - b.
-    factors = (weights if above else -weights) * np.stack([rise, rise**2])
-    found = np.empty(strengths.size)
+    factors = (side.weights if side.above else -side.weights) * np.stack([rise, rise**2])
+    found = np.empty((2, strengths.size))
     step = max(1, CHUNK_ENTRIES // max(1, rise.size))
     for start in range(0, strengths.size, step):
         some = strengths[start : start + step]
         distance = points.u[:, None] - some
-        first, second = factors @ (law.variance / (distance**2 + points.height[:, None] ** 2))
-        found[start : start + step] = second - 2 * some * first
-    return found
+        lines = law.variance / (distance**2 + points.height[:, None] ** 2)
+        found[:, start : start + step] = factors @ lines
+    return found[0], found[1]
 
 
 def _graded_rule(law: SpectralLaw, threshold: float, *, above: bool) -> tuple[Points, np.ndarray]:

@@ -39,7 +39,7 @@ SETTINGS = {
 ELSEWHERE = {claim.name for claim in (*PHASE_CLAIMS, *RECOVERY_CLAIMS)}
 """Claims of test_phase_claims.py."""
 
-FINITE = ("matrix_error", "test_error", "train_error", "rank_fraction", "trace")
+FINITE = ("matrix_error", "test_error", "train_error", "rank_fraction", "trace", "feature_errors")
 
 
 @pytest.fixture(scope="module")

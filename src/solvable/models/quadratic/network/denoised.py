@@ -10,7 +10,7 @@ from solvable.models.quadratic.network.theory import QuadraticState
 from solvable.spectra.denoiser import (
     denoising_error,
     empirical_denoised,
-    feature_errors,
+    feature_deviations,
     smoothed_hilbert,
 )
 from solvable.spectra.measures import second_moment
@@ -44,7 +44,8 @@ def _drawn(parameters: QuadraticParameters, state: QuadraticState) -> float:
     """Mean error over drawn matrices; all points of a curve use the same draws (quadratic 17)."""
     d, t = parameters.dimension, state.law.variance
     rng = random_stream("denoised matrices", d)
-    nodes, lean, square = feature_deviations(state)
+    nodes = np.unique(state.law.target.nodes)
+    lean, square = feature_deviations(state.law, state.threshold, nodes)
     errors = []
     for _ in range(max(2, 500 // d)):
         if parameters.target == "power-law":
@@ -66,18 +67,6 @@ def _drawn(parameters: QuadraticParameters, state: QuadraticState) -> float:
         cross = (vectors**2).T @ strengths
         errors.append(float(np.sum(kept**2 - 2 * kept * cross) + np.sum(strengths**2)) / d)
     return float(np.mean(errors))
-
-
-def feature_deviations(state: QuadraticState) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Strengths s_i of features, and the means of E_ii and (E²)_ii with E = S* - S."""
-    law, nodes = state.law, np.unique(state.law.target.nodes)
-    square = feature_errors(law, state.threshold, nodes)
-    rise = law.weights * np.maximum(law.x - state.threshold, 0)
-    top = rise > 0
-    gaps = (law.u[top, None] - nodes) ** 2 + law.height[top, None] ** 2
-    lean = nodes - law.variance * (rise[top] @ (1 / gaps))
-    most = np.sqrt(np.maximum(square, 0))
-    return nodes, np.clip(lean, -most, most), square
 
 
 def _integral(state: QuadraticState, dimension: int) -> float:

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from solvable.models.quadratic.network.denoised import feature_deviations
 from solvable.models.quadratic.network.parameters import QuadraticParameters
 from solvable.models.quadratic.network.theory import QuadraticState
-from solvable.spectra.denoiser import feature_errors
+from solvable.spectra.denoiser import feature_deviations, feature_errors
 from solvable.spectra.measures import Measure
 
 
@@ -51,13 +50,13 @@ def group_names(parameters: QuadraticParameters) -> list[str]:
 
 def group_errors(state: QuadraticState, ends: Sequence[int]) -> list[float]:
     """Predicted mean error of each group of features, strongest first (quadratic 8)."""
-    return _grouped(state.law.target, feature_errors(state.law, state.threshold), ends)
+    return grouped(state.law.target, feature_errors(state.law, state.threshold), ends)
 
 
 def group_scatter(parameters: QuadraticParameters, state: QuadraticState) -> list[float]:
     """Standard deviation of the error of each group between replicates (quadratic 9)."""
     ends, d = feature_groups(parameters), parameters.dimension
-    nodes, m, e = feature_deviations(state)
+    m, e = feature_deviations(state.law, state.threshold)
     # E_ij ~ N(0, q/d) with q = e - m², E_ii ~ N(m, 2 q/d): Var |E v|² = 2 q (q + 4 m²) / d. The fourth
     # moment of samples adds 14 m² / n to Var E_ii for features that are learned (quadratic 9).
     q = np.maximum(e - m**2, 0)
@@ -65,7 +64,7 @@ def group_scatter(parameters: QuadraticParameters, state: QuadraticState) -> lis
     if parameters.sensing == "network":
         variance += 56 * m**4 / parameters.n_samples * np.minimum(q / state.law.variance, 1)
     alone, together = (
-        np.array(_grouped(state.law.target, np.interp(state.law.target.nodes, nodes, values), ends))
+        np.array(grouped(state.law.target, values, ends))
         for values in (variance, 3 / d * q)  # measured scatter common to all features, about 3/d
     )
     return [float(s) for s in np.hypot(np.sqrt(alone / group_sizes(parameters)), together)]
@@ -73,10 +72,11 @@ def group_scatter(parameters: QuadraticParameters, state: QuadraticState) -> lis
 
 def group_strengths(target: Measure, ends: Sequence[int]) -> list[float]:
     """Mean squared strength of each group of features, strongest first."""
-    return _grouped(target, target.nodes**2, ends)
+    return grouped(target, target.nodes**2, ends)
 
 
-def _grouped(target: Measure, values: np.ndarray, ends: Sequence[int]) -> list[float]:
+def grouped(target: Measure, values: np.ndarray, ends: Sequence[int]) -> list[float]:
+    """Means over groups of features of values at the nodes of the target."""
     weights = target.node_weights[::-1]
     # Cumulative sums at the boundaries of the nodes are exact for groups that end between atoms.
     mass = np.append(0.0, np.cumsum(weights))

@@ -233,9 +233,9 @@ PANELS = (
     Panel(
         "features", "Error of features", "error along a feature / squared strength",
         [Trace("feature_errors", "feature", names=group_names, scale=_strengths, where=NETWORK)],
-        "A feature with value 1 is not learned. Strong features are learned first. Above 1 the fitted "
-        "noise exceeds the strength of the feature. The mean of value times strength squared over all d "
-        "directions is the error R.",
+        "Lines: limit of large d. A feature with value 1 is not learned. Strong features are learned "
+        "first. Above 1 the fitted noise exceeds the strength of the feature. The mean of value times "
+        "strength squared over all d directions is the error R.",
         markers=thresholds, y_scale="log", y_range=_log_range,
     ),
     Spectrum(

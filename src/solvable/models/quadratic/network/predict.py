@@ -14,6 +14,7 @@ from solvable.models.quadratic.network.feature_groups import (
     group_errors,
     group_strengths,
 )
+from solvable.models.quadratic.network.finite_features import finite_group_errors
 from solvable.models.quadratic.network.finite_size import FINITE, at_dimension
 from solvable.models.quadratic.network.parameters import QuadraticParameters
 from solvable.models.quadratic.network.phases import PhasePoint, quadratic_phase
@@ -191,13 +192,19 @@ def _at_this_size(
 ) -> tuple[Metrics, list[str]]:
     """Errors with their first order in 1/d, for samples and Gaussian matrices; reasons for gaps."""
     sizes, beyond = Metrics(), []
-    parts = at_dimension(state, parameters.dimension, samples=parameters.sensing == "network")
+    samples = parameters.sensing == "network"
+    parts = at_dimension(state, parameters.dimension, samples=samples)
     for name, part in parts.items():
         sizes[f"finite_size_{name}"], sizes[f"control_{name}"] = part.expected, part.control
         if part.expected is None:
             beyond.append(f"{name} {part.order:.2g} on {part.limit:.2g}")
     error = parts["matrix_error"].expected
-    sizes["finite_size_test_error"] = None if error is None else 2 * error + parameters.noise
+    sizes |= {"finite_size_test_error": None, "finite_size_feature_errors": None}
+    if error is not None:
+        sizes["finite_size_test_error"] = 2 * error + parameters.noise
+        ends = feature_groups(parameters)
+        found = finite_group_errors(state, ends, error, samples=samples)
+        sizes["finite_size_feature_errors"] = [*found]
     reasons = [
         f"the correction for this dimension exceeds half of the limit ({', '.join(beyond)}), so that no "
         "expansion holds. Raise dimension, sample_ratio or regularisation."
@@ -208,7 +215,7 @@ def _at_this_size(
 def _no_orders() -> Metrics:
     """Return the metrics of :func:`_at_this_size` without values."""
     names = (*(f"finite_size_{name}" for name in FINITE), *(f"control_{name}" for name in FINITE))
-    return dict.fromkeys((*names, "finite_size_test_error"))
+    return dict.fromkeys((*names, "finite_size_test_error", "finite_size_feature_errors"))
 
 
 def _above_noise(state: QuadraticState, dimension: int) -> tuple[float, float]:
