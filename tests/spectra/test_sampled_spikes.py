@@ -86,3 +86,24 @@ def test_as_many_directions_as_there_are_hold_everything():
         background=None, draws=4,
     )  # fmt: skip
     np.testing.assert_allclose(drawn.squared_overlap, 1, atol=1e-5)
+
+
+def test_signs_of_eigenvectors_do_not_depend_on_the_linear_algebra(monkeypatch):
+    """Libraries return eigenvectors with either sign; fixed draws are projected on them afterwards."""
+    rng = np.random.default_rng(3)
+    h = rng.standard_normal((20_000, 3))
+    T = labels(h)
+    law = weighted(T - T.mean(), h)
+    setting = {"sample": law, "heights": (T - T.mean()) @ (h**2 - 1) / T.size, "n_samples": 80.0,
+               "n_features": 40, "background": None, "draws": 4}  # fmt: skip
+    before = draw_spikes(**setting)
+
+    def flipped(matrix, eigh=np.linalg.eigh):
+        values, vectors = eigh(matrix)
+        return values, vectors * rng.choice([-1.0, 1.0], len(values))
+
+    monkeypatch.setattr(np.linalg, "eigh", flipped)
+    after = draw_spikes(**setting)
+    np.testing.assert_allclose(after.components, before.components, rtol=1e-5, atol=1e-6)
+    largest = np.abs(before.components).max(axis=1)
+    np.testing.assert_allclose(before.components.max(axis=1), largest, rtol=1e-6)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solvable.arrays import random_stream
+from solvable.arrays import oriented, random_stream
 from solvable.spectra.edges import weighted_bulk
 from solvable.spectra.structured_spikes import Background, WeightedSample, both_sides
 
@@ -105,7 +105,7 @@ def draw_spikes(
         if between_edges:
             centre = edges.sum() / 2 + moved
         first = np.lexsort((-np.abs(values - centre), -far))[:p]
-        eigenvalues[draw], components[draw] = values[first], vectors[:p, first]
+        eigenvalues[draw], components[draw] = values[first], oriented(vectors[:p, first])
     return DrawnSpikes(eigenvalues, components)
 
 

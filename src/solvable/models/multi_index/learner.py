@@ -16,7 +16,16 @@ from sklearn.base import (
 )
 from sklearn.utils.validation import check_is_fitted
 
-from solvable.arrays import Array, Source, as_on, check_integer, check_real, random_stream, to_numpy
+from solvable.arrays import (
+    Array,
+    Source,
+    as_on,
+    check_integer,
+    check_real,
+    oriented,
+    random_stream,
+    to_numpy,
+)
 from solvable.errors import InvalidParameter, NoFeatureFound, unknown_choice
 from solvable.fitting.inputs import seed_from, validated_fit_input, validated_input
 from solvable.fitting.ridge import Regularisation
@@ -286,11 +295,7 @@ class MultiIndexRegressor(
 
     def _publish(self, basis: np.ndarray, found: list[tuple[str, float]], scaling: Scaling) -> None:
         """Set the fitted attributes that describe the directions."""
-        components = scaling.components(basis).T
-        # The sign of each direction makes its largest entry positive.
-        largest = np.argmax(np.abs(components), axis=1)
-        signs = np.sign(components[np.arange(len(components)), largest])
-        self.components_ = components * np.where(signs, signs, 1.0)[:, None]
+        self.components_ = oriented(scaling.components(basis)).T
         self.kinds_ = tuple(kind for kind, _ in found)
         self.eigenvalues_ = np.array([value for _, value in found])
         self._n_features_out = len(found)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from solvable.arrays import oriented
 from solvable.fitting.ridge import Regularisation
 from solvable.message_passing.channels import AdditiveChannel
 from solvable.models.multi_index.overlaps import (
@@ -204,7 +205,7 @@ class _Draw:
         half, inverse = _power(left, 0.5), _power(left, -0.5)
         t = (self.latent - leant @ components.T) @ inverse
         strengths, axes = np.linalg.eigh((T[:, None] * t).T @ t / len(T) - T.mean() * np.eye(p))
-        axes = axes[:, np.argsort(-np.abs(strengths))]
+        axes = oriented(axes[:, np.argsort(-np.abs(strengths))])
         law = LabelLaw.from_draws(T, (t @ axes) ** 2).merged(500)
         room, wanted = self.dimension - count, p - count
         after = span_overlaps(law, fit.samples, room, keep=wanted) if wanted else np.zeros(p)

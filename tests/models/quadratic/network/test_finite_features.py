@@ -99,6 +99,16 @@ def test_the_mean_over_features_is_the_corrected_error(sensing):
     assert same == pytest.approx(found["feature_errors"], rel=1e-12)
 
 
+def test_features_that_are_not_learned_keep_their_error():
+    """Only the first feature is learned, and those below it have the error of their strength."""
+    setting = POWER_LAW | {"regularisation": 20.0, "sample_ratio": 1.0, "dimension": 100}
+    found = predict(QuadraticParameters(**setting))
+    limit = np.array(found["feature_errors"])
+    corrected = np.array(found["finite_size_feature_errors"])
+    assert corrected[0] > 1.01 * limit[0]
+    assert corrected[1:5] == pytest.approx(limit[1:5], rel=1e-3)
+
+
 def test_measured_errors_of_single_features():
     """Corrected errors agree with trained networks; those of the limit do not."""
     parameters = QuadraticParameters(**POWER_LAW, dimension=24, sample_ratio=1.0)

@@ -156,6 +156,7 @@ def law(point: Point, values: Sequence[np.ndarray]) -> Law:
     x = np.unique(np.concatenate([np.linspace(bottom, top, 600), spectrum.x]))
     x = x[:: max(1, x.size // 1500)]
     density = spectrum.density(x) * point.setting.dimension
+    density[np.isin(x, spectrum.edges)] = 0.0  # up to the root of rounding
     markers = [Marker(b, "threshold b", 2), Marker(edge, "edge of noise 2δ", 3)]
     phase = point.prediction.get("spectral_phase")
     seen = kind_of(point)

@@ -4,28 +4,44 @@
 # (quadratic 17). The element ij of the noise has the variance (1 + w_ij) delta² / d, with w_ij of order
 # 1/d, and the resolvent in the basis of the target obeys
 #     1 / G_i = z - s_i - delta² (1/d) sum_j (1 + w_ij) G_j .
-# Its first order in w changes the error of each feature (quadratic 39). The other corrections of order
-# 1/d change delta and b: they multiply all errors by the factor that gives the corrected mean.
+# Its first order in w changes the error of each feature (quadratic 39). The rest of the correction of the
+# mean is a common change of delta and b, in proportion, which leaves features alone that are not learned.
 
 from __future__ import annotations
 
 import numpy as np
 
-from solvable.models.quadratic.network.feature_groups import group_errors, grouped
+from solvable.models.quadratic.network.feature_groups import grouped
 from solvable.models.quadratic.network.theory import QuadraticState
-from solvable.spectra.denoiser import feature_deviations, sides
+from solvable.spectra.denoiser import feature_deviations, feature_errors, sides
+from solvable.spectra.free_convolution import SpectralLaw
+
+STEP = 1e-3
+"""Relative change of noise and threshold for a derivative."""
+
+MOST = 0.25
+"""Largest relative change of noise and threshold that gives the corrected mean."""
 
 
 def finite_group_errors(
     state: QuadraticState, ends: list[int], matrix_error: float, *, samples: bool
 ) -> list[float]:
     """Mean error of each group of features, whose mean is the error R at this dimension."""
-    errors, mean = np.array(group_errors(state, ends)), state.matrix_error
+    law, b = state.law, state.threshold
+    weights, errors = law.target.node_weights, feature_errors(law, b)
     if samples:
-        change, target = noise_of_samples(state, ends[-1]), state.law.target
-        errors += grouped(target, change, ends)
-        mean += float(target.node_weights @ change)
-    return [float(error) for error in errors * (matrix_error / mean)]
+        errors += noise_of_samples(state, ends[-1])
+    below, above = (
+        feature_errors(SpectralLaw(law.target, noise=law.noise * scale), b * scale)
+        for scale in (1 - STEP, 1 + STEP)
+    )
+    slope, rest = (above - below) / (2 * STEP), matrix_error - float(weights @ errors)
+    # R does not fall along S* + t (delta Z - b), as the cone of positive matrices is convex.
+    if abs(rest) < MOST * float(weights @ slope):
+        errors += slope * (rest / float(weights @ slope))
+    else:  # hardly anything is learned, and the energy of a random target differs from its limit
+        errors *= matrix_error / float(weights @ errors)
+    return grouped(law.target, errors, ends)
 
 
 def noise_of_samples(state: QuadraticState, dimension: int) -> np.ndarray:
