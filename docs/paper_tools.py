@@ -102,8 +102,8 @@ def head_text(paper: Paper) -> str:
         f"*{paper.title}*, {address(paper.arxiv)}.",
         f"{'Systems' if len(paper.systems) > 1 else 'System'}: {links}." if links else "",
         f"{len(paper.items)} statements and figures: {counts(paper.items)}",
-        "({doc}`all papers <index>`).\n\nNumbers without further words are measured, and those after ± are "
-        "standard errors. A claim compares many points, and the one closest to failing decides.",
+        "({doc}`all papers <index>`).\n\nNumbers without further words are measured, and those after ± "
+        "are standard errors. A claim compares many points, and the one closest to failing decides.",
     ]
     return " ".join(filter(None, parts))
 
