@@ -102,9 +102,8 @@ def head_text(paper: Paper) -> str:
         f"*{paper.title}*, {address(paper.arxiv)}.",
         f"{'Systems' if len(paper.systems) > 1 else 'System'}: {links}." if links else "",
         f"{len(paper.items)} statements and figures: {counts(paper.items)}",
-        "({doc}`all papers <index>`).\n\nNumbers after ± are standard errors, and *a for b* means that a "
-        "is measured and b predicted. The least certain point of a claim is the one that is closest to "
-        "failing.",
+        "({doc}`all papers <index>`).\n\nNumbers without further words are measured, and those after ± "
+        "are standard errors. A claim compares many points, and the one closest to failing decides.",
     ]
     return " ".join(filter(None, parts))
 
@@ -152,9 +151,10 @@ def preset_rows(paper: Paper) -> list[dict[str, str]]:
 
 
 class PaperPage(SphinxDirective):
-    """Page of one paper, item by item."""
+    """Page of one paper, item by item; the content of the directive explains the symbols."""
 
     required_arguments = 1
+    has_content = True
 
     def run(self) -> list[nodes.Node]:
         """Write a section per item; its text is MyST, as on other pages."""
@@ -166,7 +166,8 @@ class PaperPage(SphinxDirective):
         runs = [preset_text(row) for row in preset_rows(paper)]
         if runs:
             sections.append(self._section("The whole preset `paper`", "\n\n".join(runs)))
-        return [*self.parse_text_to_nodes(head_text(paper)), *sections]
+        head = "\n\n".join([head_text(paper), "\n".join(self.content)])
+        return [*self.parse_text_to_nodes(head), *sections]
 
     def _section(self, title: str, text: str) -> nodes.section:
         """Return a section with an anchor."""

@@ -51,7 +51,8 @@ def squared_heights(measure: Measure, u: np.ndarray, variance: float) -> np.ndar
             active = active[moving]
             sums = measure.inverse_squares(u[active])
     raise NotConverged(
-        "the height of the spectral law did not settle; shift or rescale the spectrum.",
+        "Newton's method for the density of the spectral law did not converge; shift or rescale the "
+        "spectrum.",
         {"places": u[active], "variance": variance},
     )
 

@@ -110,8 +110,8 @@ CLAIMS = (
     Agreement("ceiling-of-pooled-vectors",
         "The nDCG of the pooled teacher, the ceiling of dense models, equals its prediction.",
         "pooled_ndcg", f"{PAGE} (10), (11)", within=0.03, power=0.3,
-        because="0.03: the prediction takes the pooled score given the score for normal, which is "
-        "6 to 10 % too high.",
+        because="0.03: the prediction treats the pooled score given the score as normal, and is "
+        "therefore 6 to 10 % too high.",
         where=lambda cell: cell.setting.document_tokens >= 8,
         missing="no point has a pipeline and 8 tokens per document; run with --preset pipelines"),
     Agreement("dense-stays-at-the-ceiling",

@@ -213,7 +213,7 @@ CLAIMS = (
         "The test error with one filter before an infinitely wide layer is at most two thirds of the "
         "errors of unfiltered networks with one and three layers.",
         ratios_to_kernels, "derivations/lofi (26)", within=0.08, expected=2 / 3, kind="at most",
-        because="0.08 of the ratio, because errors of kernels depend on the penalty that they choose.",
+        because="0.08 of the ratio, because the error of a network depends on the chosen penalty.",
         power=0.5,
         entry=lambda setting: ("one layer", "three layers"),
         missing="no subspace target has a predicted overlap above 0.7 and fitted networks "

@@ -223,7 +223,8 @@ CLAIMS = (
         "derivations/lofi (31)", within=0.3, kind="at least", power=0.3,
         expected=lambda point: 2.3 if point.setting.data == "digits" else 2.0,
         because="0.3, because the ratio differs between numbers of images.",
-        missing="no point of task even-odd has 5 and 40 directions and 500 samples; set directions=0",
+        missing="no point of task even-odd with at least 500 samples has both 5 and 40 directions; set "
+        "directions=0 (all numbers of directions) and samples=500",
     ),
     Agreement(
         "many-directions-lose",
@@ -245,7 +246,7 @@ CLAIMS = (
         ),
         "derivations/lofi (31)", within=0.04, expected=0.92, kind="at most", power=0.2,
         because="4 % of the ratio of the two errors.",
-        missing="no point of task even-odd has 40 directions and 400 samples",
+        missing="no point of task even-odd with at least 400 samples has 40 directions",
     ),
     Agreement(
         "digits-squared-error",

@@ -232,7 +232,8 @@ system = System(
             "Features are learned one after another",
             "learned share of a feature",
             [Trace("captured", "feature")],
-            "Mean over starts. Vertical lines: a feature with a typical start is half learned.",
+            "Mean over starts. Vertical lines: times at which a feature with a typical start is half "
+            "learned.",
             markers={"learning_times": ""},
             when=lambda curve: not curve.setting.batch,
             y_range=(-0.05, 1.1),

@@ -235,7 +235,7 @@ SCALING_CLAIMS = (
         f"{PAPER}, Corollary 3.1; derivations/sequential (30)", metric=count,
         expected="asymptotic_features_above_half", along="samples", ignore=ALONG,
         span=3.0, within=0.12, power=0.5,
-        because="0.12: the number has whole steps, and the first features are more than a power law.",
+        because="0.12: the number changes in whole steps, and exceeds the power law while it is small.",
         where=on_the_staircase,
         missing="no curve with decay > 0 has at least 32 features and three sample sizes at which "
         "three to half of them are recovered; run with --preset exponents"),
@@ -275,8 +275,8 @@ SCALING_CLAIMS = (
         because="15 %: the expansion leaves out the second order in the noise.", where=far,
         missing="no feature is predicted to lose less than 0.15 of its overlap; raise samples"),
     Estimate("loss-inside-span",
-        "Of each learned direction inside the span of the features, the share along other features is "
-        "that of the expansion in the noise, which has no factor D.",
+        "The part of each learned direction along other features equals that of the expansion in the "
+        "noise, which has no factor D.",
         f"{PAPER}, Equation 3.2; derivations/sequential (28)",
         estimate=mean_inside, where=lambda point: bool(inside_cells(point).any()), within=0.25, power=0.5,
         because="A quarter of the mean over features: the expansion leaves out the second order.",

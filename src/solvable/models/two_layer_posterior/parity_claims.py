@@ -60,7 +60,8 @@ PARITY_CLAIMS = (
         "The sum of the squared strengths of the neurons that carry a parity is the one of least cost at "
         "their alignment, and tends to √(8χN/d) times the alignment.",
         squared_strength, f"arXiv:2512.04165, Figure 7; {PAGE} (24)", within=0.06, expected=1.0,
-        power=0.15, because="Some neurons of the prior are counted, and neurons fluctuate.",
+        power=0.15,
+        because="Some neurons that do not carry the parity are counted, and neurons fluctuate.",
         where=settled, missing=PARITY,
     ),
     Claim(

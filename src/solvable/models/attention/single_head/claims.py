@@ -131,7 +131,8 @@ def _peak(
         name, statement, "derivations/attention (12), (14), (17)", metric=_log_error,
         expected=_log_prediction, across="interpolation_ratio", along="sample_ratio", below=below,
         above=above, within=0.1, power=0.35, where=_small_penalty,
-        because="Second order in 1/d and the sampling error of the first, of up to 20 %.",
+        because="Terms of second order in 1/d, and the sampling error of the first-order term, of up to "
+        "20 %.",
         missing="needed: noise, regularisation of at most 1e-3, and points below 0.6, within 0.85 to 1.5 "
         "and above 2 times interpolation_ratio; run with --preset interpolation",
     )  # fmt: skip
@@ -187,7 +188,8 @@ CLAIMS = (
         "derivations/attention (9), (17), (23)", metric="matrix_error",
         expected="finite_size_matrix_error", of={"trained": "matrix"}, over={"trained": "weights"},
         within=0.15, relative=True, power=0.35,
-        because="The second order in 1/d and the sampling error of the first, of both errors.",
+        because="Terms of second order in 1/d in both errors, and the sampling error of the first-order "
+        "terms.",
         missing="needed: a setting measured with both trainings; run with --preset matrix",
     ),
     Agreement(

@@ -168,7 +168,7 @@ CLAIMS = (
         "arXiv:2307.02129, Figure 14; derivations/hierarchy (7), (26)",
         estimate=lead_over_kernel, apart=(*ALONG, "estimator", "positions"), fewest=2, within=0.55,
         power=0.6,
-        because="0.55: kernels see the statistics of single patches, which are not at chance.",
+        because="0.55: kernels use the statistics of single patches, and are therefore above chance.",
         where=lambda point: (
             4 <= point.setting.ratio <= 64 and point.setting.depth >= 3
             and scarce(point.setting) and classifies(point.setting)

@@ -88,7 +88,7 @@ NETWORK_CLAIMS = (
         "The factor by which a fully connected network needs more strings than a convolutional one "
         "doubles with each level.", f"{PAPER}, Section IV", estimate=factor_per_level,
         apart=(*ALONG, "estimator", "depth"), fewest=8, relative=True, within=0.2, power=0.6,
-        because="20 %: an empirical law, and crossings are interpolated between few sizes.",
+        because="20 %: the law is empirical, and crossings are interpolated between few sizes.",
         where=lambda p: (
             equal_rules(p) and p.setting.ensemble == "first"
             and p.setting.estimator in ("cnn", "fully-connected")

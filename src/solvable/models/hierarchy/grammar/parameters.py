@@ -131,7 +131,9 @@ class RandomHierarchyParameters(Parameters):
         for name in unused:
             object.__setattr__(self, name, type(self).model_fields[name].default)
         if self.classes == 1:
-            raise ValueError("classes is 1; allowed: at least 2, or 0 for as many as symbols")
+            raise ValueError(
+                "classes is 1; allowed: at least 2, or 0 for as many classes as symbols"
+            )
         try:
             check_existence(
                 self.vocabulary, self.rules, self.branching, self.depth, self.n_classes,

@@ -103,7 +103,7 @@ THRESHOLDS = Panel(
         Trace("information_threshold_ratio", "any method", measured=False, dashed=True, colour=7),
     ],
     "Sample ratio above which each feature is found. Points: thresholds from overlaps measured at one "
-    "n/d. Dashed: with unlimited computing time.",
+    "n/d. Dashed: threshold with unlimited computing time.",
     against=ranks,
     at=middle_place,
     x_label="feature k",

@@ -78,8 +78,8 @@ PANELS = (
         "Overlaps of the sum and of single directions",
         "squared overlap",
         [Trace("sum_overlap", "sum of all"), Trace("single_overlap", "single directions")],
-        "For a link that is not even, second moments find the sum of all directions from fewer samples "
-        "than the single directions. Vertical lines: both thresholds.",
+        "For a link that is not even, second moments need fewer samples to find the sum of all "
+        "directions than to find the single directions. Vertical lines: both thresholds.",
         markers={"threshold_ratio": "", "sum_threshold_ratio": ""},
         when=odd,
         y_range=(-0.02, 1.02),
@@ -93,8 +93,8 @@ PANELS = (
             Trace("information_threshold_ratio", "any method", dashed=True, reduce=information),
         ],
         "Solid: threshold of the best label map, which grows as a power of p that depends on the link. "
-        "Dashed: with unlimited computing time, proportional to p. Points: from overlaps of second "
-        "moments, and of message passing that starts near the directions.",
+        "Dashed: threshold with unlimited computing time, proportional to p. Points: thresholds from "
+        "measured overlaps, for any method those of message passing that starts near the directions.",
         along=Axis("directions", "directions p", resolution=9),
         overlay=("link",),
         when=by_best_map,

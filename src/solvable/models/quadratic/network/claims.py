@@ -238,7 +238,8 @@ CLAIMS = (
         metric="outliers", where=_noise_estimated, missing=LEFT, power=0.3,
         source="derivations/quadratic (12)",
         within=lambda cell: 1 + cell.expected / _degrees_left(cell),
-        because="One eigenvalue, plus this number over the unused degrees of freedom per coordinate.",
+        because="One direction, plus the predicted number divided by the unused degrees of freedom per "
+        "coordinate.",
     ),
     Agreement(
         "feature-errors",

@@ -107,7 +107,8 @@ RECOVERY_CLAIMS = (
         "every width of the target.", "derivations/quadratic (13)", estimate=recovery,
         apart=("sample_ratio", "samples"), fewest=3, where=low_rank, relative=True, within=0.06,
         power=0.15,
-        because="Below 1 % of the error of learning nothing; interpolated between sample sizes.",
+        because="The error counts as 0 below 1 % of that of learning nothing, and the sample size is "
+        "interpolated.",
         missing="no curve without label noise crosses the threshold of recovery; run with "
         "--preset thresholds",
     ),

@@ -137,7 +137,7 @@ class VocabularyClassifier(StringClassifier):
         if self.vocabulary_ > self.largest_vocabulary:
             raise InvalidData(
                 f"the strings contain the symbol {strings.max()}; allowed: symbols below "
-                f"{self.largest_vocabulary}. Number the symbols that occur from 0 on."
+                f"{self.largest_vocabulary}. Number the symbols that occur 0, 1, 2, ..."
             )
         return self._in_vocabulary(strings), labels
 
