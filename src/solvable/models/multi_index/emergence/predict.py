@@ -36,11 +36,15 @@ def _starts(dimension: int, features: int, width: int, decay: float, link: str) 
     return match_students(overlaps, amplitudes(features, decay), even_link(link))
 
 
-def _independent(parameters: EmergenceParameters, starts: np.ndarray, time: float) -> SgdEmergence:
-    """Time courses of independent features from given starts."""
+def _independent(
+    parameters: EmergenceParameters, starts: np.ndarray, time: float, *, steps: bool = True
+) -> SgdEmergence:
+    """Time courses of independent features from given starts, with or without finite steps."""
     p = parameters
-    spare = max(0, p.width - p.features)
-    return sgd_emergence(p.strengths, starts, time, link=p.link, spare=spare, **p.courses)
+    spare, rate = max(0, p.width - p.features), p.rate if steps else 0.0
+    return sgd_emergence(
+        p.strengths, starts, time, link=p.link, spare=spare, learning_rate=rate, **p.courses
+    )
 
 
 @lru_cache(maxsize=64)
@@ -69,8 +73,9 @@ def _coupling(parameters: EmergenceParameters) -> Coupling | None:
     rng = random_stream("emergence-in-sgd", "pairs")
     squares = draw_overlaps(p.dimension, p.features, p.width, draws, rng)
     cosines = np.sqrt(squares) * rng.choice([-1.0, 1.0], squares.shape)
+    # Finite steps delay both theories equally, so their difference is computed without steps.
     flow = population_flow(a, cosines, link, p.time, **p.courses)
-    alone = _independent(p, match_students(squares, a, link), p.time)
+    alone = _independent(p, match_students(squares, a, link), p.time, steps=False)
     return flow.times, {
         name: getattr(flow, name) - _columns(flow.times, alone.times, getattr(alone, name))
         for name in COURSES
@@ -78,9 +83,9 @@ def _coupling(parameters: EmergenceParameters) -> Coupling | None:
 
 
 def _until(parameters: EmergenceParameters, time: float) -> EmergenceParameters:
-    """Return parameters up to the given time; points with equal gradient noise share their course."""
+    """Return parameters up to the given time; points that differ only in time share their course."""
     p = parameters
-    free = {"time": time, "batch": 1, "learning_rate": p.rate / p.batch, "tuned": False}
+    free = {"time": time, "learning_rate": p.rate, "tuned": False}
     return EmergenceParameters.model_construct(**{**dict(p), **free})
 
 
@@ -158,8 +163,8 @@ def predict(parameters: EmergenceParameters) -> Metrics:
 
 def curve(parameters: EmergenceParameters, coordinates: np.ndarray) -> list[Metrics]:
     """Predict all times of a curve from one integration."""
-    # A tuned learning rate depends on the time. Here all times have the gradient noise of the setting's
-    # time, which changes the loss by less than 1 % in the range that is not refused.
+    # A tuned learning rate depends on the time. Here all times have the learning rate of the setting's
+    # time. A point's own prediction does not depend on this.
     p, latest = parameters, float(np.max(coordinates))
     refuse_noise(p)
     a, courses = p.strengths, _lone_courses(p, latest)
