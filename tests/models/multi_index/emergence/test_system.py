@@ -213,9 +213,10 @@ def test_nothing_is_claimed_of_independent_features_where_many_students_share_on
 
 def test_noise_that_delays_features_is_outside_of_the_claims(points):
     loud = [
-        replace(point, prediction=point.prediction | {"displacement": 0.14}) for point in points
+        replace(point, prediction=point.prediction | {"noise_delay": [0.06] * 4})
+        for point in points
     ]
-    for claim in ("sgd-follows-flow", "loss-of-independent-features"):
+    for claim in ("sgd-follows-flow", "loss-of-independent-features", "escape-times"):
         verdict = studies.verdict_of(system, claim, loud)
         assert (verdict.status, "noise" in verdict.reason) == ("not testable", True)
 

@@ -10,11 +10,11 @@ from solvable.models.multi_index.emergence.descent import population_descent
 from solvable.models.multi_index.emergence.flow import population_flow
 from solvable.models.multi_index.emergence.learner import Student, captured, draw_student, train
 from solvable.models.multi_index.emergence.link import amplitudes, even_link, population_loss
+from solvable.models.multi_index.emergence.noise import noise_delays, noise_ratios
 from solvable.models.multi_index.emergence.parameters import EmergenceParameters
 from solvable.models.multi_index.emergence.theory import (
     draw_overlaps,
     match_students,
-    noise_delay,
     sgd_emergence,
     sgd_exponents,
 )
@@ -308,7 +308,6 @@ def test_finite_steps_delay_a_feature_as_its_course_says(name, amplitude, start)
 def test_noise_delays_a_feature_by_its_share_of_the_spread(name, share):
     # Integrate dy = c y^q dt + kappa dt + 2 sqrt(kappa y) dW, with and without the random term.
     link, start, spread, paths = even_link(name), 0.01, 0.002, 20_000
-    assert noise_delay(link, np.array(1.0)) == pytest.approx(share)
     rng, q = random_stream("noise", name), link.information_exponent // 2
     end = start ** (1 - q) / (q - 1)
     h, kappa = end / 1000, spread * start / end
@@ -323,6 +322,49 @@ def test_noise_delays_a_feature_by_its_share_of_the_spread(name, share):
     assert np.isfinite(ratio).all()
     error = ratio.std() / np.sqrt(paths)
     assert ratio.mean() == pytest.approx(share * spread, abs=4 * error + 0.1 * share * spread)
+    # The same from the general formula, at the amplitude with c = 1.
+    amplitude = 1 / (4 * q * link.energies[q])
+    delay = noise_delays(
+        amplitude, np.array([start]), link, kappa=kappa, gradient_noise=0.0, dimension=2
+    )
+    assert delay[0] / end == pytest.approx(share * spread, rel=0.1)
+
+
+@pytest.mark.parametrize(("name", "degree"), [("he4", 4), ("he6", 6)])
+def test_labels_raise_the_noise_along_their_feature(name, degree):
+    # E h_k(z)² z² = 2 k + 1, and a student orthogonal to the feature has no other correlation.
+    assert noise_ratios(even_link(name), 0.0) == pytest.approx((2 * degree + 1, 1.0))
+    link, y, rng = even_link("cosmix"), 0.3, random_stream("ratios")
+    u, t = rng.standard_normal((2, 400_000))
+    label = link.evaluate(np.sqrt(y) * u + np.sqrt(1 - y) * t)[0]
+    squares = (label * link.evaluate(u.copy())[1]) ** 2 / link.activity
+    for sample, expected in zip((squares * t**2, squares), noise_ratios(link, y), strict=True):
+        assert abs(sample.mean() - expected) < 4 * sample.std() / np.sqrt(u.size)
+
+
+def test_noise_delays_training_as_predicted():
+    # With noise that is independent of the labels the delay would be 45 times smaller.
+    start, rate, batch, runs = 0.1, 0.02, 200, 300
+    parameters = EmergenceParameters(
+        dimension=8, features=1, width=1, batch=batch, learning_rate=rate, time=6.0
+    )
+    link, cosines = even_link("he4"), np.array([[np.sqrt(start), *[0.0] * 6, np.sqrt(1 - start)]])
+    noise = {"gradient_noise": rate / batch, "dimension": 8}
+    alone = population_descent(
+        np.ones(1), cosines[:, :1], link, 300, learning_rate=rate, initial_norm=0.02, **noise
+    ).escape_times[0]
+    weights = cosines * np.sqrt(0.02)
+    students = [train(weights, parameters, random_stream("late", run)) for run in range(runs)]
+    times = np.array([student.escape_times[0] for student in students if student is not None])
+    times = times[np.isfinite(times)]
+    assert times.size > 0.97 * runs
+    (expected,) = noise_delays(
+        1.0, np.array([start]), link, kappa=rate / batch * link.activity, **noise
+    )
+    error = times.std() / np.sqrt(times.size)
+    # Terms of second order add to the delay; it is a sixth of the escape time here.
+    assert times.mean() - alone == pytest.approx(expected, abs=3.5 * error + 0.15 * expected)
+    assert expected == pytest.approx(0.38, abs=0.02)
 
 
 @pytest.mark.parametrize("name", ["he4", "cosmix"])

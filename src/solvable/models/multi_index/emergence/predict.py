@@ -11,6 +11,7 @@ from solvable.errors import InvalidParameter
 from solvable.frame.points import Metrics
 from solvable.models.multi_index.emergence.flow import flow_step, population_flow
 from solvable.models.multi_index.emergence.link import amplitudes, even_link
+from solvable.models.multi_index.emergence.noise import noise_delays
 from solvable.models.multi_index.emergence.parameters import EmergenceParameters
 from solvable.models.multi_index.emergence.theory import (
     SgdEmergence,
@@ -146,6 +147,26 @@ def _displacement(parameters: EmergenceParameters, courses: SgdEmergence, time: 
     return float(np.sqrt(np.nanmedian(shares[:, known], axis=0).max()))
 
 
+def _noise_delay(
+    parameters: EmergenceParameters, courses: SgdEmergence, time: float
+) -> list[float | None]:
+    """Mean relative delay by gradient noise of each feature, over the starts from which it escapes."""
+    p, link = parameters, even_link(parameters.link)
+    starts = _starts(p.dimension, p.features, p.width, p.decay, p.link)
+    delays: list[float | None] = []
+    for place, strength in enumerate(p.strengths):
+        times = courses.escape_times[:, place]
+        known = times <= time
+        # The mean rate of isotropic noise up to the escape.
+        kappa = np.interp(times[known], courses.times, courses.diffusion) / times[known]
+        late = noise_delays(
+            strength, starts[known, place], link,
+            kappa=kappa, gradient_noise=p.rate / p.batch, dimension=p.dimension,
+        )  # fmt: skip
+        delays.append(float(np.mean(late / times[known])) if known.any() else None)
+    return delays
+
+
 def predict(parameters: EmergenceParameters) -> Metrics:
     """Predict means over random starts: independent features plus a correction for pairs of students."""
     (metrics,) = curve(parameters, np.array([parameters.time]))
@@ -190,6 +211,7 @@ def curve(parameters: EmergenceParameters, coordinates: np.ndarray) -> list[Metr
             **common,
             "samples": p.batch * time / p.model_copy(update={"time": time}).rate,
             "displacement": _displacement(p, courses, float(time)),
+            "noise_delay": _noise_delay(p, courses, float(time)),
         }
         for place, time in enumerate(coordinates)
     ]

@@ -219,17 +219,6 @@ def sgd_emergence(
     return SgdEmergence(times, loss, captured, overlap, diffusion, escapes)
 
 
-def noise_delay(link: EvenLink, spread: np.ndarray) -> np.ndarray:
-    """Compute the mean relative delay of a feature by gradient noise, to first order.
-
-    `spread` is kappa T / y: the variance that noise causes in an overlap until the escape at the time T,
-    divided by the initial squared overlap y.
-    """
-    # The speed f = c y^q, q = k / 2, gives the share 2 q (q - 1)² / (2 q - 1)   (multi-index 39).
-    q = link.information_exponent // 2
-    return np.asarray(2 * q * (q - 1) ** 2 / (2 * q - 1) * spread)
-
-
 def _check(strengths: np.ndarray, starts: np.ndarray, horizon: float, norm: float) -> None:
     if strengths.ndim != 1 or starts.ndim != 2 or starts.shape[1] != strengths.size:
         raise InvalidParameter(
