@@ -31,7 +31,7 @@ def _integrals(name: str, dimension: int) -> tuple[np.ndarray, np.ndarray, np.nd
     along, across = np.array([noise_ratios(link, value) for value in y]).T - 1
     pull, slope = link.pull(y), link.pull_slope(y)
     f, bend = 2 * pull * (1 - y), 2 * (slope * (1 - y) - pull)  # the speed at a = 1, and df/dy
-    spread = 2 * y * (1 - y) * bend / f**3
+    spread = 2 * y * (1 - y) * bend / f**3  # (multi-index 39)
     shared = spread * along + ((dimension - 2) * y * across - (1 - y) * along) / f**2
     return y, _above(y, spread), _above(y, shared)
 
