@@ -6,9 +6,11 @@ import pytest
 from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter
 from solvable.hermite import gaussian_quadrature, hermite_coefficients
+from solvable.models.multi_index.emergence.descent import population_descent
 from solvable.models.multi_index.emergence.flow import population_flow
 from solvable.models.multi_index.emergence.learner import Student, captured, draw_student, train
 from solvable.models.multi_index.emergence.link import amplitudes, even_link, population_loss
+from solvable.models.multi_index.emergence.noise import noise_delays, noise_ratios
 from solvable.models.multi_index.emergence.parameters import EmergenceParameters
 from solvable.models.multi_index.emergence.theory import (
     draw_overlaps,
@@ -256,6 +258,113 @@ def test_the_flow_goes_down_the_gradient(name):
     assert flow.loss[-1] == pytest.approx(loss_of(moved, link, a))
     np.testing.assert_allclose(flow.captured[-1], captured(moved, link, a))
     np.testing.assert_allclose((moved - weights) / h, -gradient_of(weights, link, a), atol=2e-3)
+
+
+@pytest.mark.parametrize("name", LINKS)
+def test_steps_of_the_descent_are_those_of_the_weights(name):
+    link, a, rate = even_link(name), amplitudes(3, 0.7), 0.03
+    weights = large_students(3, 3)
+    weights *= 0.6 / np.linalg.norm(weights, axis=1, keepdims=True)
+    descent = population_descent(
+        a, weights / 0.6, link, 40, learning_rate=rate, initial_norm=0.36, dimension=3
+    )
+    shares = [captured(weights, link, a)]
+    for _ in range(40):
+        weights = weights - rate * gradient_of(weights, link, a)
+        shares.append(captured(weights, link, a))
+    assert descent.loss == pytest.approx(loss_of(weights, link, a), abs=1e-6)
+    later = [np.argmax(course >= 0.5) for course in np.transpose(shares)]
+    for place, last in enumerate(later):
+        if last > 0:
+            assert rate * (last - 1) <= descent.escape_times[place] <= rate * last
+    assert max(later) > 0
+
+
+@pytest.mark.parametrize("name", LINKS)
+@pytest.mark.parametrize(("amplitude", "start"), [(0.8, 0.15), (0.3, 0.15), (0.8, 0.08)])
+def test_finite_steps_delay_a_feature_as_its_course_says(name, amplitude, start):
+    link, a, rate = even_link(name), np.array([amplitude]), 0.02
+    descent = population_descent(
+        a, np.array([[start**0.5]]), link, 1500, learning_rate=rate, initial_norm=0.02, dimension=2
+    )
+    times = [
+        sgd_emergence(
+            a,
+            np.array([[start]]),
+            30.0,
+            link=link,
+            initial_norm=0.02,
+            learning_rate=eta,
+            step=0.001,
+        ).escape_times[0, 0]
+        for eta in (0.0, rate)
+    ]
+    # The delay is 1.3 to 3.3 steps; terms of second order are below a tenth of it.
+    assert 1.2 * rate < descent.escape_times[0] - times[0] < 3.5 * rate
+    assert times[1] - times[0] == pytest.approx(descent.escape_times[0] - times[0], rel=0.1)
+
+
+@pytest.mark.parametrize(("name", "share"), [("he4", 4 / 3), ("he6", 4.8)])
+def test_noise_delays_a_feature_by_its_share_of_the_spread(name, share):
+    # Integrate dy = c y^q dt + kappa dt + 2 sqrt(kappa y) dW, with and without the random term.
+    link, start, spread, paths = even_link(name), 0.01, 0.002, 20_000
+    rng, q = random_stream("noise", name), link.information_exponent // 2
+    end = start ** (1 - q) / (q - 1)
+    h, kappa = end / 1000, spread * start / end
+    y, alone, time, lone = np.full(paths, start), start, np.full(paths, np.inf), np.inf
+    for step in range(4000):
+        shocks = rng.standard_normal(paths)
+        y = np.clip(y + h * (y**q + kappa) + 2 * np.sqrt(kappa * y * h) * shocks, 0, 1)
+        alone = min(alone + h * (alone**q + kappa), 1.0)
+        lone = min(lone, step * h) if alone > 20 * start else lone
+        time[np.isinf(time) & (y > 20 * start)] = step * h
+    ratio = time / lone - 1
+    assert np.isfinite(ratio).all()
+    error = ratio.std() / np.sqrt(paths)
+    assert ratio.mean() == pytest.approx(share * spread, abs=4 * error + 0.1 * share * spread)
+    # The same from the general formula, at the amplitude with c = 1.
+    amplitude = 1 / (4 * q * link.energies[q])
+    delay = noise_delays(
+        amplitude, np.array([start]), link, kappa=kappa, gradient_noise=0.0, dimension=2
+    )
+    assert delay[0] / end == pytest.approx(share * spread, rel=0.1)
+
+
+@pytest.mark.parametrize(("name", "degree"), [("he4", 4), ("he6", 6)])
+def test_labels_raise_the_noise_along_their_feature(name, degree):
+    # E h_k(z)² z² = 2 k + 1, and a student orthogonal to the feature has no other correlation.
+    assert noise_ratios(even_link(name), 0.0) == pytest.approx((2 * degree + 1, 1.0))
+    link, y, rng = even_link("cosmix"), 0.3, random_stream("ratios")
+    u, t = rng.standard_normal((2, 400_000))
+    label = link.evaluate(np.sqrt(y) * u + np.sqrt(1 - y) * t)[0]
+    squares = (label * link.evaluate(u.copy())[1]) ** 2 / link.activity
+    for sample, expected in zip((squares * t**2, squares), noise_ratios(link, y), strict=True):
+        assert abs(sample.mean() - expected) < 4 * sample.std() / np.sqrt(u.size)
+
+
+def test_noise_delays_training_as_predicted():
+    # With noise that is independent of the labels the delay would be 45 times smaller.
+    start, rate, batch, runs = 0.1, 0.02, 200, 300
+    parameters = EmergenceParameters(
+        dimension=8, features=1, width=1, batch=batch, learning_rate=rate, time=6.0
+    )
+    link, cosines = even_link("he4"), np.array([[np.sqrt(start), *[0.0] * 6, np.sqrt(1 - start)]])
+    noise = {"gradient_noise": rate / batch, "dimension": 8}
+    alone = population_descent(
+        np.ones(1), cosines[:, :1], link, 300, learning_rate=rate, initial_norm=0.02, **noise
+    ).escape_times[0]
+    weights = cosines * np.sqrt(0.02)
+    students = [train(weights, parameters, random_stream("late", run)) for run in range(runs)]
+    times = np.array([student.escape_times[0] for student in students if student is not None])
+    times = times[np.isfinite(times)]
+    assert times.size > 0.97 * runs
+    (expected,) = noise_delays(
+        1.0, np.array([start]), link, kappa=rate / batch * link.activity, **noise
+    )
+    error = times.std() / np.sqrt(times.size)
+    # Terms of second order add to the delay; it is a sixth of the escape time here.
+    assert times.mean() - alone == pytest.approx(expected, abs=3.5 * error + 0.15 * expected)
+    assert expected == pytest.approx(0.38, abs=0.02)
 
 
 @pytest.mark.parametrize("name", ["he4", "cosmix"])

@@ -13,7 +13,8 @@ from solvable.frame.points import Point
 
 PAGE = "derivations/multi-index"
 
-APART = " with dimension >= 24 and 7 width <= dimension features"
+MOST_NEGLECTED = 0.025
+"""Largest neglected term of first order, half of the tolerance 0.05; the rest is for higher orders."""
 
 
 def relative_to(theory: str, point: Point) -> np.ndarray:
@@ -25,15 +26,25 @@ def relative_to(theory: str, point: Point) -> np.ndarray:
 
 
 def times_over_theory(point: Point) -> np.ndarray | None:
-    """Ratio of measured escape times to the escape times of independent features from the same start."""
-    times, alone = point.values("escape_time"), point.values("ode_escape_time")
-    return np.asarray(times / alone) if times.shape == alone.shape else None
+    """Ratio of measured escape times to those of gradient descent on the population loss."""
+    times, theory = point.values("escape_time"), point.values("flow_escape_time")
+    return np.asarray(times / theory) if times.shape == theory.shape else None
 
 
-def independent(setting: Any) -> bool:
-    """Return True if usually a single student learns each feature (few students, large dimension)."""
-    few = 7 * setting.width <= setting.dimension * setting.features
-    return bool(few and setting.dimension >= 24)
+def quiet(point: Point) -> bool:
+    """Return True if gradient noise hardly delays the features that emerge in this time."""
+    delays, weights = np.atleast_1d(point.predicted("noise_delay")), point.setting.strengths**2
+    known = np.isfinite(delays)
+    if not known.any():
+        return True
+    return bool(np.average(delays[known], weights=weights[known]) <= MOST_NEGLECTED)
+
+
+def independent(point: Point) -> bool:
+    """Return True if pairs of students and features hardly change the loss from these starts."""
+    # Both losses are theory. Their difference is the term that independent features neglect.
+    pairs, alone = point.values("flow_loss"), point.values("ode_loss")
+    return bool(np.abs((pairs - alone).mean()) <= MOST_NEGLECTED * alone.mean())
 
 
 def mean_loss_over(theory: str) -> Callable[[Sequence[Point]], tuple[float, float]]:
@@ -143,30 +154,37 @@ def shares_over_law(points: Sequence[Point]) -> tuple[float, float] | None:
 CLAIMS = (
     Estimate(
         "sgd-follows-flow",
-        "The loss of online gradient descent, averaged over times, equals that of the flow of all "
-        "overlaps from the same start.",
-        f"{PAGE} (31)", within=0.05, because="5 %: the flow neglects gradient noise and finite steps.",
-        estimate=mean_loss_over("flow_loss"), where=much_left("flow_loss", 0.03), power=0.15,
-        missing="no point has a predicted flow_loss above 0.03; lower time",
+        "The loss of online gradient descent, averaged over times, equals that of gradient descent on "
+        "the population loss from the same start.",
+        f"{PAGE} (37)", within=0.05, because="5 %: only the mean effect of gradient noise is kept.",
+        estimate=mean_loss_over("flow_loss"), power=0.15,
+        where=lambda point: much_left("flow_loss", 0.03)(point) and quiet(point),
+        missing="no point has a predicted flow_loss above 0.03 and features that gradient noise delays "
+        "by up to 2.5 %; lower time or raise batch",
     ),
     Estimate(
         "loss-of-independent-features",
         "While the first features emerge, the loss equals that of independent features from the same "
         "start.",
-        f"{PAGE} (29), (30)", within=0.05,
-        because="5 %: features share students, an effect of relative order log(m)/d.",
+        f"{PAGE} (29), (30), (38)", within=0.05,
+        because="5 %: half for features that share students (at points where theory from the same starts "
+        "predicts a larger effect, the claim is not made), half for gradient noise.",
         estimate=mean_loss_over("ode_loss"), power=0.15,
-        where=lambda point: independent(point.setting) and much_left("ode_loss", 0.1)(point),
-        missing=f"no point{APART} has a predicted ode_loss above 0.1; lower time",
+        where=lambda point: much_left("ode_loss", 0.1)(point) and quiet(point) and independent(point),
+        missing="no point has a predicted ode_loss above 0.1 that neither pairs of students nor gradient "
+        "noise change by more than 2.5 %; lower time or features, raise dimension or batch",
     ),
     Agreement(
         "escape-times",
-        "The time at which half of a feature is captured equals that of an independent feature from the "
-        "same start.",
-        times_over_theory, f"{PAGE} (29), (30)", within=0.05, expected=1.0, entry="feature",
-        because="Features share students, an effect of order log(m)/d, and gradients are noisy.",
-        where=lambda cell: independent(cell.setting), power=0.15,
-        missing=f"no point{APART} has a feature that every replicate learns; raise time",
+        "The time at which half of a feature is captured equals that of gradient descent on the "
+        "population loss from the same start, plus the predicted delay by gradient noise.",
+        times_over_theory, f"{PAGE} (37), (40)", within=0.05, entry="feature",
+        expected=lambda point: 1 + np.atleast_1d(point.predicted("noise_delay")),
+        because="5 %: of the delay by gradient noise only the first order is kept; the claim covers no "
+        "feature for which it is above 5 %.",
+        where=lambda cell: cell.expected <= 1 + 2 * MOST_NEGLECTED, power=0.15,
+        missing="no point has a feature that every replicate learns and that gradient noise delays by "
+        "up to 5 %; raise time or batch",
     ),
     Estimate(
         "law-of-starts",

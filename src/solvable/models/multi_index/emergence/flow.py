@@ -45,8 +45,8 @@ def population_flow(
 
     def fits(s: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, ...]:
         """Compute kernels and their derivatives, each student's net fit, and the loss of each start."""
-        own, pulls = _kernels(link, s)
-        mutual, toward = _kernels(link, s @ s.swapaxes(1, 2))
+        own, pulls = kernels(link, s)
+        mutual, toward = kernels(link, s @ s.swapaxes(1, 2))
         mutual[:, diagonal, diagonal], toward[:, diagonal, diagonal] = 1.0, 0.0
         taught, others = own @ strengths, np.einsum("rij,rj->ri", mutual, n)
         # loss 1/2 (sum a² - 2 sum n a K + sum n n K)
@@ -86,7 +86,7 @@ def population_flow(
     return FlowCourse(times, loss, captured, overlap, s, n)
 
 
-def _kernels(link: EvenLink, cosines: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def kernels(link: EvenLink, cosines: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Compute the kernel K(s) and the derivative K'(s) at cosines s."""
     squares = cosines**2
     safe = np.where(np.abs(cosines) < 1e-12, 1.0, cosines)

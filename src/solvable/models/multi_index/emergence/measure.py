@@ -7,14 +7,14 @@ from collections.abc import Mapping
 import numpy as np
 
 from solvable.frame.points import Metrics, listed
-from solvable.models.multi_index.emergence.flow import flow_step, population_flow
+from solvable.models.multi_index.emergence.descent import population_descent
 from solvable.models.multi_index.emergence.learner import captured, draw_student, train
 from solvable.models.multi_index.emergence.link import even_link
 from solvable.models.multi_index.emergence.parameters import EmergenceParameters
 from solvable.models.multi_index.emergence.theory import match_students, sgd_emergence
 
 MOST_PAIRS = 1e9
-"""Largest number of pairs times integration stages in a replicate's flow, about a minute of work."""
+"""Largest number of pairs times steps in a replicate's descent, about a minute of work."""
 
 
 def draw_teacher(
@@ -50,19 +50,22 @@ def measure(parameters: EmergenceParameters, rng: np.random.Generator) -> Metric
 
 
 def _theories(parameters: EmergenceParameters, cosines: np.ndarray) -> Metrics:
-    """Compute both theories from this replicate's start: independent features, and flow of all pairs."""
+    """Compute both theories from this replicate's start: independent features, and all pairs."""
     p, link = parameters, even_link(parameters.link)
     a = p.strengths
     starts = match_students(cosines[None] ** 2, a, link)
     spare = max(0, p.width - p.features)
-    independent = sgd_emergence(a, starts, p.time, link=link, spare=spare, **p.courses)
+    settings = p.courses | {"learning_rate": p.rate}
+    independent = sgd_emergence(a, starts, p.time, link=link, spare=spare, **settings)
     found: Metrics = {
         "ode_loss": listed(independent.loss)[-1],
         "ode_captured": listed(independent.captured[-1]),
         "ode_escape_time": listed(independent.escape_times[0]),
     }
-    pairs = 4 * p.time / flow_step(a, link) * p.width * (p.width + p.features)
-    if pairs <= MOST_PAIRS:
-        flow = population_flow(a, cosines[None], link, p.time, **p.courses)
-        found["flow_loss"] = listed(flow.loss)[-1]
+    if p.steps * p.width * (p.width + p.features) <= MOST_PAIRS:
+        descent = population_descent(a, cosines, link, p.steps, **settings)
+        found |= {
+            "flow_loss": listed(np.array([descent.loss]))[0],
+            "flow_escape_time": listed(descent.escape_times),
+        }
     return found

@@ -80,7 +80,7 @@ class EmergenceParameters(Parameters):
 
     @property
     def courses(self) -> dict[str, Any]:
-        """Settings used by the theory of independent features and by the flow of all pairs."""
+        """Settings used by the theory of independent features and by gradient descent on all pairs."""
         return {
             "initial_norm": self.initial_norm,
             "dimension": self.dimension,

@@ -11,6 +11,7 @@ from solvable.errors import InvalidParameter
 from solvable.frame.points import Metrics
 from solvable.models.multi_index.emergence.flow import flow_step, population_flow
 from solvable.models.multi_index.emergence.link import amplitudes, even_link
+from solvable.models.multi_index.emergence.noise import noise_delays
 from solvable.models.multi_index.emergence.parameters import EmergenceParameters
 from solvable.models.multi_index.emergence.theory import (
     SgdEmergence,
@@ -36,11 +37,15 @@ def _starts(dimension: int, features: int, width: int, decay: float, link: str) 
     return match_students(overlaps, amplitudes(features, decay), even_link(link))
 
 
-def _independent(parameters: EmergenceParameters, starts: np.ndarray, time: float) -> SgdEmergence:
-    """Time courses of independent features from given starts."""
+def _independent(
+    parameters: EmergenceParameters, starts: np.ndarray, time: float, *, steps: bool = True
+) -> SgdEmergence:
+    """Time courses of independent features from given starts, with or without finite steps."""
     p = parameters
-    spare = max(0, p.width - p.features)
-    return sgd_emergence(p.strengths, starts, time, link=p.link, spare=spare, **p.courses)
+    spare, rate = max(0, p.width - p.features), p.rate if steps else 0.0
+    return sgd_emergence(
+        p.strengths, starts, time, link=p.link, spare=spare, learning_rate=rate, **p.courses
+    )
 
 
 @lru_cache(maxsize=64)
@@ -69,8 +74,9 @@ def _coupling(parameters: EmergenceParameters) -> Coupling | None:
     rng = random_stream("emergence-in-sgd", "pairs")
     squares = draw_overlaps(p.dimension, p.features, p.width, draws, rng)
     cosines = np.sqrt(squares) * rng.choice([-1.0, 1.0], squares.shape)
+    # Finite steps delay both theories equally, so their difference is computed without steps.
     flow = population_flow(a, cosines, link, p.time, **p.courses)
-    alone = _independent(p, match_students(squares, a, link), p.time)
+    alone = _independent(p, match_students(squares, a, link), p.time, steps=False)
     return flow.times, {
         name: getattr(flow, name) - _columns(flow.times, alone.times, getattr(alone, name))
         for name in COURSES
@@ -78,9 +84,9 @@ def _coupling(parameters: EmergenceParameters) -> Coupling | None:
 
 
 def _until(parameters: EmergenceParameters, time: float) -> EmergenceParameters:
-    """Return parameters up to the given time; points with equal gradient noise share their course."""
+    """Return parameters up to the given time; points that differ only in time share their course."""
     p = parameters
-    free = {"time": time, "batch": 1, "learning_rate": p.rate / p.batch, "tuned": False}
+    free = {"time": time, "learning_rate": p.rate, "tuned": False}
     return EmergenceParameters.model_construct(**{**dict(p), **free})
 
 
@@ -141,6 +147,26 @@ def _displacement(parameters: EmergenceParameters, courses: SgdEmergence, time: 
     return float(np.sqrt(np.nanmedian(shares[:, known], axis=0).max()))
 
 
+def _noise_delay(
+    parameters: EmergenceParameters, courses: SgdEmergence, time: float
+) -> list[float | None]:
+    """Mean relative delay by gradient noise of each feature, over the starts from which it escapes."""
+    p, link = parameters, even_link(parameters.link)
+    starts = _starts(p.dimension, p.features, p.width, p.decay, p.link)
+    delays: list[float | None] = []
+    for place, strength in enumerate(p.strengths):
+        times = courses.escape_times[:, place]
+        known = times <= time
+        # The mean rate of isotropic noise up to the escape.
+        kappa = np.interp(times[known], courses.times, courses.diffusion) / times[known]
+        late = noise_delays(
+            strength, starts[known, place], link,
+            kappa=kappa, gradient_noise=p.rate / p.batch, dimension=p.dimension,
+        )  # fmt: skip
+        delays.append(float(np.mean(late / times[known])) if known.any() else None)
+    return delays
+
+
 def predict(parameters: EmergenceParameters) -> Metrics:
     """Predict means over random starts: independent features plus a correction for pairs of students."""
     (metrics,) = curve(parameters, np.array([parameters.time]))
@@ -158,8 +184,8 @@ def predict(parameters: EmergenceParameters) -> Metrics:
 
 def curve(parameters: EmergenceParameters, coordinates: np.ndarray) -> list[Metrics]:
     """Predict all times of a curve from one integration."""
-    # A tuned learning rate depends on the time. Here all times have the gradient noise of the setting's
-    # time, which changes the loss by less than 1 % in the range that is not refused.
+    # A tuned learning rate depends on the time. Here all times have the learning rate of the setting's
+    # time. A point's own prediction does not depend on this.
     p, latest = parameters, float(np.max(coordinates))
     refuse_noise(p)
     a, courses = p.strengths, _lone_courses(p, latest)
@@ -185,6 +211,7 @@ def curve(parameters: EmergenceParameters, coordinates: np.ndarray) -> list[Metr
             **common,
             "samples": p.batch * time / p.model_copy(update={"time": time}).rate,
             "displacement": _displacement(p, courses, float(time)),
+            "noise_delay": _noise_delay(p, courses, float(time)),
         }
         for place, time in enumerate(coordinates)
     ]
