@@ -333,16 +333,6 @@ def as_source(samples: Array | Source | str | Path) -> Source:
     return ArraySource(samples)
 
 
-def oriented(columns: np.ndarray) -> np.ndarray:
-    """Columns up to their signs, so that the largest entry of each is positive.
-
-    The signs of computed eigenvectors differ between machines.
-    """
-    largest = np.argmax(np.abs(columns), axis=0)
-    flipped = columns[largest, np.arange(columns.shape[1])] < 0
-    return np.where(flipped, -columns, columns)
-
-
 def check_positive(**values: float) -> None:
     """Raise :class:`InvalidParameter` unless every value is a finite number above 0.
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solvable.arrays import oriented, random_stream
+from solvable.arrays import random_stream
 from solvable.spectra.edges import weighted_bulk
+from solvable.spectra.orientation import oriented
 from solvable.spectra.structured_spikes import Background, WeightedSample, both_sides
 
 

@@ -22,7 +22,6 @@ from solvable.arrays import (
     as_on,
     check_integer,
     check_real,
-    oriented,
     random_stream,
     to_numpy,
 )
@@ -41,6 +40,7 @@ from solvable.models.multi_index.whitening import Scaling, Whiten, fit_scaling
 from solvable.operators import apply_label_map
 from solvable.operators.feature_map import floating
 from solvable.operators.labels import LabelMap
+from solvable.spectra.orientation import oriented
 
 ROWS = 4096
 """Number of rows that are projected on the directions at a time."""

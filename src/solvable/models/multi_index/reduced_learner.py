@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solvable.arrays import oriented
 from solvable.fitting.ridge import Regularisation
 from solvable.message_passing.channels import AdditiveChannel
 from solvable.models.multi_index.overlaps import (
@@ -19,6 +18,7 @@ from solvable.models.multi_index.readout import Readout, ReadoutName, count_feat
 from solvable.operators.labels import LabelMap, apply_label_map
 from solvable.spectra.label_law import LabelLaw
 from solvable.spectra.label_weighted import label_weighted_spectrum
+from solvable.spectra.orientation import oriented
 
 TEST_ROWS = 20_000
 """Number of fresh draws for one risk; the risk then scatters by about 1 % of its value."""
