@@ -65,7 +65,8 @@ def test_uneven_noise_in_drawn_matrices(setting):
     """Errors change as predicted to first order (quadratic 39)."""
     parameters = QuadraticParameters(**setting)
     state, ends = state_of(parameters), feature_groups(parameters)
-    change = noise_of_samples(state, parameters.dimension)
+    deviations = feature_deviations(state.law, state.threshold)
+    change = noise_of_samples(state, parameters.dimension, *deviations)
     predicted, errors = (
         np.append(groups, group_sizes(parameters) @ groups / parameters.dimension)
         for groups in (grouped(state.law.target, change, ends), group_errors(state, ends))
@@ -81,7 +82,8 @@ def test_few_nodes_resolve_narrow_peaks():
     """Neighbouring strengths of a continuous target have nearly equal changes."""
     state = state_of(QuadraticParameters(**RANDOM, dimension=60, sample_ratio=1.0))
     order = np.argsort(state.law.target.nodes)
-    change = noise_of_samples(state, 60)[order]
+    deviations = feature_deviations(state.law, state.threshold)
+    change = noise_of_samples(state, 60, *deviations)[order]
     steps = np.abs(np.diff(change)) / change.max()
     assert change.min() > 0
     assert steps.max() < 0.05

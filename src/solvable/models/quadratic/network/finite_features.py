@@ -28,9 +28,9 @@ def finite_group_errors(
 ) -> list[float]:
     """Mean error of each group of features, whose mean is the error R at this dimension."""
     law, b = state.law, state.threshold
-    weights, errors = law.target.node_weights, feature_errors(law, b)
+    weights, (lean, errors) = law.target.node_weights, feature_deviations(law, b)
     if samples:
-        errors += noise_of_samples(state, ends[-1])
+        errors = errors + noise_of_samples(state, ends[-1], lean, errors)
     below, above = (
         feature_errors(SpectralLaw(law.target, noise=law.noise * scale), b * scale)
         for scale in (1 - STEP, 1 + STEP)
@@ -38,17 +38,21 @@ def finite_group_errors(
     slope, rest = (above - below) / (2 * STEP), matrix_error - float(weights @ errors)
     # R does not fall along S* + t (delta Z - b), as the cone of positive matrices is convex.
     if abs(rest) < MOST * float(weights @ slope):
-        errors += slope * (rest / float(weights @ slope))
+        errors = errors + slope * (rest / float(weights @ slope))
     else:  # hardly anything is learned, and the energy of a random target differs from its limit
-        errors *= matrix_error / float(weights @ errors)
+        errors = errors * (matrix_error / float(weights @ errors))
     return grouped(law.target, errors, ends)
 
 
-def noise_of_samples(state: QuadraticState, dimension: int) -> np.ndarray:
-    """Change of the error of each node of the target by the uneven noise of samples (quadratic 39)."""
+def noise_of_samples(
+    state: QuadraticState, dimension: int, m: np.ndarray, e: np.ndarray
+) -> np.ndarray:
+    """Change of the error of each node of the target by the uneven noise of samples (quadratic 39).
+
+    m and e are the means of E_ii and (E²)_ii at the nodes.
+    """
     law, t, b = state.law, state.law.variance, state.threshold
     s, weights = law.target.nodes, law.target.node_weights
-    m, e = feature_deviations(law, b)
     unit, scale = np.ones_like(s), 8 / (dimension * state.test_error)
     means = (weights * np.array([unit, e, m])).T
     # Over all x: delta² (1/d) sum_j w_ij, w_ij = 8 (e_i + e_j + m_i m_j) / (d E_test).
