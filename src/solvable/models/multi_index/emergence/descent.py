@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solvable.models.multi_index.emergence.flow import kernels
+from solvable.models.multi_index.emergence.flow import fits
 from solvable.models.multi_index.emergence.link import EvenLink
 
 
@@ -33,14 +33,9 @@ def population_descent(
     """Take steps of gradient descent from cosines of students and features, shape (m, P)."""
     s, n = cosines.astype(float), np.full(len(cosines), float(initial_norm))
     escapes = np.full(strengths.size, np.inf)
-    before, loss = np.zeros(strengths.size), 0.0
+    before, loss = np.zeros(strengths.size), np.array(0.0)
     for step in range(steps + 1):
-        own, pulls = kernels(link, s)
-        mutual, toward = kernels(link, s @ s.T)
-        np.fill_diagonal(mutual, 1.0)
-        np.fill_diagonal(toward, 0.0)
-        taught, others = own @ strengths, mutual @ n
-        loss = float(0.5 * (strengths @ strengths + n @ (others - 2 * taught)))
+        own, pulls, toward, excess, loss = fits(strengths, link, s, n)
         shares = n @ own / strengths
         crossed = np.isinf(escapes) & (shares >= 0.5) & (step > 0)
         part = (0.5 - before[crossed]) / (shares[crossed] - before[crossed])
@@ -51,10 +46,10 @@ def population_descent(
         force = strengths * pulls - (toward * n) @ s
         along = np.einsum("jp,jp->j", force, s)
         tangent = np.einsum("jp,jp->j", force, force) - along**2
-        radial = 1 + 2 * learning_rate * (taught - others)
+        radial = 1 + 2 * learning_rate * excess
         growth = radial**2 + learning_rate**2 * np.maximum(tangent, 0.0)
         moved = radial[:, None] * s + learning_rate * (force - along[:, None] * s)
         noise = gradient_noise * link.activity * (2 * loss + label_noise) * (dimension - 1)
         s = moved * ((1 - 0.5 * learning_rate * noise) / np.sqrt(growth))[:, None]
         n = n * growth * (1 + learning_rate * noise)
-    return Descent(loss, escapes)
+    return Descent(float(loss), escapes)

@@ -39,22 +39,9 @@ def population_flow(
     step: float | None = None,
 ) -> FlowCourse:
     """Integrate the flow by Runge-Kutta from cosines of shape (starts, m, P)."""
-    # Components of students outside the features' span count as orthogonal, since the kernel of two
-    # random students is of order d^(-k/2).
-    diagonal = np.arange(cosines.shape[1])
-
-    def fits(s: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Compute kernels and their derivatives, each student's net fit, and the loss of each start."""
-        own, pulls = kernels(link, s)
-        mutual, toward = kernels(link, s @ s.swapaxes(1, 2))
-        mutual[:, diagonal, diagonal], toward[:, diagonal, diagonal] = 1.0, 0.0
-        taught, others = own @ strengths, np.einsum("rij,rj->ri", mutual, n)
-        # loss 1/2 (sum a² - 2 sum n a K + sum n n K)
-        loss = 0.5 * (strengths @ strengths + np.sum(n * (others - 2 * taught), axis=1))
-        return own, pulls, toward, taught - others, loss
 
     def slope(s: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        _, pulls, toward, excess, loss = fits(s, n)
+        _, pulls, toward, excess, loss = fits(strengths, link, s, n)
         # The unit vector v_j of a student follows   (multi-index 31)
         # dv_j/dt = P_perp (sum_p a_p K'(s_p) w_p - sum_{i != j} n_i K'(g_ij) v_i).
         force = strengths * pulls - (toward * n[:, None, :]) @ s
@@ -64,7 +51,7 @@ def population_flow(
         return force - radial[:, :, None] * s, n * (4 * excess + kappa)
 
     def row(t: float, s: np.ndarray, n: np.ndarray) -> tuple[float, float, np.ndarray, np.ndarray]:
-        own, *_, loss = fits(s, n)
+        own, *_, loss = fits(strengths, link, s, n)
         shares = np.einsum("rj,rjp->rp", n, own).mean(axis=0) / strengths
         return t, float(loss.mean()), shares, (s * s).max(axis=1).mean(axis=0)
 
@@ -84,6 +71,22 @@ def population_flow(
         rows.append(row(t, s, n))
     times, loss, captured, overlap = (np.array(column) for column in zip(*rows, strict=True))
     return FlowCourse(times, loss, captured, overlap, s, n)
+
+
+def fits(
+    strengths: np.ndarray, link: EvenLink, s: np.ndarray, n: np.ndarray
+) -> tuple[np.ndarray, ...]:
+    """Compute kernels and derivatives of cosines (..., m, P), each student's net fit, and the loss."""
+    # Components of students outside the features' span count as orthogonal, since the kernel of two
+    # random students is of order d^(-k/2).
+    diagonal = np.arange(s.shape[-2])
+    own, pulls = kernels(link, s)
+    mutual, toward = kernels(link, s @ s.swapaxes(-2, -1))
+    mutual[..., diagonal, diagonal], toward[..., diagonal, diagonal] = 1.0, 0.0
+    taught, others = own @ strengths, np.einsum("...ij,...j->...i", mutual, n)
+    # loss 1/2 (sum a² - 2 sum n a K + sum n n K)
+    loss = 0.5 * (strengths @ strengths + np.sum(n * (others - 2 * taught), axis=-1))
+    return own, pulls, toward, taught - others, loss
 
 
 def kernels(link: EvenLink, cosines: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
