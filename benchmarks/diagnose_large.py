@@ -105,7 +105,7 @@ def whole_model(jobs: list, times: list[float]) -> list:
 
 def main() -> None:
     """Write, measure each shape, and print the figures for the whole model."""
-    from solvable.diagnose import diagnose_matrix, quick
+    from solvable.diagnose import diagnose_matrix
     from solvable.diagnose.attention.heads_of_file import (
         AttentionRequest,
         attention_in,
@@ -128,7 +128,7 @@ def main() -> None:
         diagnose_matrix(np.random.default_rng(0).standard_normal((40, 50)))  # imports
         heads = head_jobs(attention_in(source, AttentionRequest()), 0)
         matrices = jobs_of(source.arrays, {}, False, 0)
-        routes = {"--quick": quick.jobs_of(source, None, 0), "all rows": matrices}
+        routes = {"--quick": jobs_of(source.arrays, {}, False, 0, laws=False), "all rows": matrices}
         for name, jobs in routes.items():
             times = [timed(job) for job in jobs]
             peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6

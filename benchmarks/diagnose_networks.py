@@ -294,36 +294,18 @@ def _split(data: str) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     return tuple(torch.from_numpy(one) for one in (x[:cut], targets, x[cut:], y[cut:]))
 
 
-def _loss(network: Network, answer: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+def _loss(network: Network, answer: Tensor, target: Tensor) -> Tensor:
     if network.data == "pixels":
-        return functional.mse_loss(answer, target, reduction=reduction)
-    return functional.cross_entropy(answer, target, reduction=reduction)
-
-
-def held_out_losses(network: Network, model: nn.Module) -> np.ndarray:
-    """Loss of each held-out image or piece of text."""
-    _, _, x, y = _split(network.data)
-    model.eval()
-    with torch.no_grad():
-        losses = _loss(network, model(x), y, "none").double()
-    return losses.reshape(len(losses), -1).mean(dim=1).numpy()
-
-
-def training_loss(network: Network, model: nn.Module) -> float:
-    """Mean loss on the training rows, without dropout; for text, on 400 pieces of the training text."""
-    x, y, held, _ = _split(network.data)
-    if network.data == "text":
-        places = torch.arange(0, len(x) - LETTERS - 1, (len(x) - LETTERS) // len(held))
-        pieces = torch.stack([x[k : k + LETTERS + 1] for k in places.tolist()])
-        x, y = pieces[:, :-1], pieces[:, 1:]
-    model.eval()
-    with torch.no_grad():
-        return float(_loss(network, model(x), y))
+        return functional.mse_loss(answer, target)
+    return functional.cross_entropy(answer, target)
 
 
 def held_out_loss(network: Network, model: nn.Module) -> float:
     """Mean loss on held-out data."""
-    return float(held_out_losses(network, model).mean())
+    _, _, x, y = _split(network.data)
+    model.eval()
+    with torch.no_grad():
+        return float(_loss(network, model(x), y))
 
 
 def train(network: Network, seed: int) -> tuple[nn.Module, dict[str, Tensor]]:

@@ -14,20 +14,17 @@ writes the table alone.
 from __future__ import annotations
 
 import csv
+import signal
 import sys
-import threading
 import time
 from collections.abc import Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-import numpy as np
 from threadpoolctl import threadpool_limits
 
 from solvable.explore.controls import Control, controls
-from solvable.explore.interruption import Interruptible, Unwanted
 from solvable.explore.lines import theory_figures
 from solvable.frame import registry
 from solvable.frame.system import System
@@ -52,13 +49,7 @@ Row = tuple[Any, ...]
 
 def places(control: Control) -> list[Any]:
     """Return three values across a slider."""
-    shares = np.array([0.25, 0.55, 0.8])
-    if control.scale == "log":
-        values = control.low * (control.high / control.low) ** shares
-    else:
-        values = control.low + (control.high - control.low) * shares
-    found = [round(v) if control.integer else float(f"{v:.3g}") for v in values.tolist()]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(control.at(share) for share in (0.25, 0.55, 0.8)))
 
 
 def moves(system: System) -> Iterator[Row]:
@@ -78,28 +69,30 @@ def moves(system: System) -> Iterator[Row]:
         yield empty if time.process_time() > end else move(system, name, value) or empty
 
 
+class TooLong(BaseException):
+    """Ends a move; no error, so that no system catches it."""
+
+
 def move(system: System, name: str, value: Any) -> Row | None:
     """Return the row of one move; None if it takes too long."""
-    running, done = Interruptible(), threading.Event()
-    threading.Thread(target=end_after, args=(running, done), daemon=True).start()
+    # This clock counts CPU time: other programs on a busy machine do not count.
+    signal.signal(signal.SIGPROF, end)
+    signal.setitimer(signal.ITIMER_PROF, LONGEST_MOVE)
     cpu, wall = time.process_time(), time.perf_counter()
     try:
-        lines = running.run(partial(theory_figures, system, {name: value}, seconds=SECONDS))
-    except Unwanted:
+        lines = theory_figures(system, {name: value}, seconds=SECONDS)
+    except TooLong:
         return None
     finally:
-        done.set()
+        signal.setitimer(signal.ITIMER_PROF, 0)
     cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
     cells = (round(cpu, 3), round(wall, 3), lines.predictions, len(lines.figures))
     return (system.name, name, value, *cells)
 
 
-def end_after(running: Interruptible, done: threading.Event) -> None:
-    """End a move after its CPU seconds: other programs on a busy machine do not count."""
-    end = time.process_time() + LONGEST_MOVE
-    while not done.wait(0.2):
-        if time.process_time() > end:
-            return running.end()
+def end(*_: object) -> None:
+    """End the move that is computed."""
+    raise TooLong
 
 
 def read() -> list[Row]:

@@ -26,7 +26,6 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from solvable.explore.controls import Control
 from solvable.explore.page import positions
 
 ROOT = Path(__file__).parent.parent
@@ -120,40 +119,28 @@ def measure(system: str, browser: Browser, folder: str) -> dict[str, float]:
 
 def answers(system: str) -> dict[str, float]:
     """Return the CPU seconds of the answers to moves, and of a product of matrices of size 700."""
-    from solvable.explore.answers import answer
-    from solvable.explore.explorer import Explorer
+    from solvable.explore.answers import Desk
     from solvable.explore.page import panel_names
-    from solvable.explore.runs import Runs
     from solvable.frame import registry
 
     loaded = registry.load(system)
-    explorer = Explorer(loaded, {}, Runs(loaded, ROOT))
+    desk = Desk(loaded)
     name, places = SLIDERS[system]
-    control = next(control for control in explorer.controls if control.name == name)
-    values = {control.name: control.default for control in explorer.controls}
+    control = next(control for control in desk.controls if control.name == name)
+    values = {control.name: control.default for control in desk.controls}
     panel = next(iter(panel_names(loaded)))
     matrix = np.random.default_rng(0).standard_normal((700, 700), dtype=np.float32)
     spent, products = [], []
     for number, place in enumerate((places[0] - 1, *places)):  # the first one imports modules
-        moved = values | {name: value_at(place, control)}
+        moved = values | {name: control.at(place / positions(control))}
         asked = {"page": "", "n": number, "stage": 0, "values": moved, "panel": panel, "width": 800}
         start = time.process_time()
-        answer(explorer, asked)
+        desk.answer(asked)
         spent.append(time.process_time() - start)
         start = time.process_time()
         matrix @ matrix
         products.append(time.process_time() - start)
     return {"answer_cpu": statistics.median(spent[1:]), "product_cpu": statistics.median(products)}
-
-
-def value_at(place: int, control: Control) -> float:
-    """Return the value at a position of a slider, as explore.js computes it."""
-    share = place / positions(control)
-    if control.scale == "log":
-        value = control.low * (control.high / control.low) ** share
-    else:
-        value = control.low + share * (control.high - control.low)
-    return round(value) if control.integer else float(f"{value:.6g}")
 
 
 def main() -> None:

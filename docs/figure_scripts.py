@@ -79,6 +79,11 @@ def _random_settings(measure: bool) -> Picture:
     return of_figure(_benchmark("random_settings_page")["figure"]())
 
 
+def _ranks(measure: bool) -> Picture:
+    benchmark = _benchmark("diagnose_ranks")
+    return of_figure(benchmark["figure"](benchmark["stored"]()))
+
+
 def _scale_real(part: str, measure: bool) -> Picture:
     rows = json.loads((RECORDS / "scale-real.json").read_text("utf-8"))
     return of_figure(_benchmark("scale_real")["figure"](part, rows[part]))
@@ -133,7 +138,7 @@ def _learn(name: str, measure: bool) -> Picture:
 
 
 def _checkpoints(measure: bool) -> Picture:
-    """Draw the number of features along the training of docs/checkpoints.md, measured or stored."""
+    """Draw the number of directions along the training of docs/checkpoints.md, measured or stored."""
     from solvable.plots.figure import Figure, Marker, Series
 
     path = RECORDS / "checkpoints-digits.json"
@@ -149,7 +154,7 @@ def _checkpoints(measure: bool) -> Picture:
             found = solvable.diagnose_checkpoints("digits-training")
         record = {
             "steps": found.steps,
-            "features": {row.name: row.values("features") for row in found.histories},
+            "directions": {row.name: row.values("directions") for row in found.histories},
             "settled": {
                 row.name: found.steps[row.settled.place] for row in found.histories if row.settled
             },
@@ -157,7 +162,7 @@ def _checkpoints(measure: bool) -> Picture:
         path.write_text(json.dumps(plain(record), separators=(",", ":")) + "\n", "utf-8")
     stored = json.loads(path.read_text("utf-8"))
     series, markers = [], []
-    for index, (name, values) in enumerate(stored["features"].items()):
+    for index, (name, values) in enumerate(stored["directions"].items()):
         y = [float("nan") if value is None else value for value in values]
         if any(value is not None for value in values):
             series.append(Series(name, stored["steps"], y, colour=index))
@@ -165,10 +170,10 @@ def _checkpoints(measure: bool) -> Picture:
             markers.append(Marker(stored["settled"][name], f"{name} settled", index))
     return of_figure(
         Figure(
-            "checkpoints-features",
-            "Features settle one matrix after another",
+            "checkpoints-directions",
+            "Directions appear and settle early in training",
             "epoch",
-            "values above the noise",
+            "directions, at least",
             series,
             "Eleven checkpoints; the network has two hidden layers.",
             markers,
@@ -183,7 +188,7 @@ SCRIPTS = {
     "activations-noise.svg": Script(
         "python examples/noise_sensitivity.py", partial(_of_example, "noise_sensitivity", -1)
     ),
-    "checkpoints-features.svg": Script("solvable diagnose digits-training", _checkpoints),
+    "checkpoints-directions.svg": Script("solvable diagnose digits-training", _checkpoints),
     "diagnose-heads.svg": Script(
         "python examples/diagnose_transformer.py", partial(_of_example, "diagnose_transformer", -1)
     ),
@@ -193,6 +198,7 @@ SCRIPTS = {
         partial(_of_example, "diagnose_phases", 0),
         1e-3,
     ),
+    "diagnose-ranks.svg": Script("python benchmarks/diagnose_ranks.py", _ranks),
     "learn-curve.svg": Script("solvable learn digits", partial(_learn, "learn-curve")),
     "learn-filters.svg": Script("solvable learn digits", partial(_learn, "learn-filters")),
     "learn-strengths.svg": Script("solvable learn digits", partial(_learn, "learn-strengths")),

@@ -95,6 +95,14 @@ DRAWN = {
     "random-hierarchy-denoising.svg": Drawing(
         "random-hierarchy", "Belief in the true symbol", "language"
     ),
+    "random-hierarchy-blanks.svg": Drawing(
+        "random-hierarchy",
+        "Blanks multiply the strings that a learner needs (locally-connected)",
+        "sparse",
+    ),
+    "label-hierarchy-majority.svg": Drawing(
+        "label-hierarchy", "Error of each level of labels (blocks 2)", "majority"
+    ),
     "label-hierarchy-error.svg": Drawing(
         "label-hierarchy", "Error of each level of labels (blocks 4)"
     ),

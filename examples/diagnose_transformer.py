@@ -70,9 +70,10 @@ rows = {row["name"]: row for row in found["matrices"]}
 # Phases
 # ------
 # One line per kind of matrix, one letter per layer: r random-like, s bulk+spikes, d bulk-decay,
-# h heavy-tailed, - not fitted.
+# h heavy-tailed, t structured, - not fitted.
 
 LETTERS = {"random-like": "r", "bulk+spikes": "s", "bulk-decay": "d", "heavy-tailed": "h"}
+LETTERS["structured"] = "t"
 kinds = {}
 for name, row in rows.items():
     head, _, rest = name.partition("encoder.layer.")
@@ -92,8 +93,8 @@ for kind, members in kinds.items():
 # The pooler is noise, as it was never trained: sentence embeddings are means over tokens, which do not
 # pass through the pooler, and its bias is exactly zero. The spectrum alone shows this.
 #
-# The position embeddings have about forty directions above a bulk of noise: smooth functions of the
-# position.
+# The position embeddings are structured: their columns are smooth functions of the position, of a few
+# frequencies each, for which noise is no model.
 #
 # Of the 36 matrices of the layers, only the first intermediate one has a bulk that agrees with noise.
 # The spectra of the others are smooth. In most of them the customary power-law tail does not improve
@@ -112,8 +113,9 @@ for place, name in zip(axes.flat, SHOWN, strict=True):
         bins = np.linspace(values.min(), values.max(), 60)
     heights = np.histogram(values, bins)[0] / values.size / np.diff(bins)
     place.stairs(heights, bins, fill=True, alpha=0.35)
-    curve = np.transpose([law["x"], law["density"]])
-    place.plot(*curve[curve[:, 0] >= bins[0]].T, color="C1")
+    if law is not None:
+        curve = np.transpose([law["x"], law["density"]])
+        place.plot(*curve[curve[:, 0] >= bins[0]].T, color="C1")
     place.set_title(f"{name.removesuffix('.weight')}\n{row['phase']}", fontsize=9)
 plt.show()
 

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from solvable.errors import InvalidParameter, StorageFailed
-from solvable.paths import check_path, printable, whole_directory
+from solvable.errors import InvalidData, InvalidParameter, StorageFailed
+from solvable.paths import check_path, place_inside, printable, whole_directory
 from solvable.plots.csv_text import csv_text, harmless
 from solvable.plots.figure import Figure, Series
 from solvable.plots.files import pictures
@@ -188,6 +188,53 @@ def test_a_killed_process_leaves_nothing_at_the_path(tmp_path):
     run = subprocess.run([sys.executable, "-c", program, target], env=os.environ, check=False)
     assert run.returncode == -signal.SIGKILL
     assert not target.exists()
+    (left,) = tmp_path.glob(".solvable-*.part")
+    # Drafts of running processes and of other hosts stay.
+    parts = left.name.split("-")
+    others = [
+        "-".join([*parts[:2], str(os.getppid()), *parts[3:]]),
+        left.name.replace(".part", "x.part"),
+    ]
+    for name in others:
+        (tmp_path / name).mkdir()
     with whole_directory(target) as draft:
+        assert draft.name.split("-")[1] == parts[1]  # the same target
+        with whole_directory(tmp_path / "two"):
+            assert draft.is_dir()
         _write(draft, "new")
+    assert not left.exists()
+    assert all((tmp_path / name).is_dir() for name in others)
     assert set(_content(target)) == {"result.json", "figures/a.svg"}
+
+
+@pytest.mark.parametrize(
+    "name", ["../a", "/a", "d/../../a", "..\\a", "\\a", "C:\\a", "", "a\0", "out/a"]
+)
+def test_a_name_that_leaves_its_folder_is_refused(tmp_path, name):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "out").symlink_to(tmp_path)
+    (tmp_path / "a").write_text("mine")
+    with pytest.raises(InvalidData, match=r"is outside the folder|is no place in"):
+        place_inside(folder, name)
+    for held in ("a", "d/a", "new/..a", "a..b"):
+        assert place_inside(folder, held) == folder / held
+
+
+def test_nothing_is_written_through_a_link_out_of_the_directory(tmp_path):
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "a.svg").write_text("mine")
+    (tmp_path / "one").mkdir()
+    (tmp_path / "one" / "figures").symlink_to(tmp_path / "other")
+    with (
+        pytest.raises(StorageFailed, match="is outside the folder"),
+        whole_directory(tmp_path / "one") as draft,
+    ):
+        _write(draft, "new")
+    assert (tmp_path / "other" / "a.svg").read_text() == "mine"
+
+
+def test_a_file_that_cannot_be_read_is_not_a_full_disk(tmp_path):
+    with pytest.raises(FileNotFoundError), whole_directory(tmp_path / "one"):
+        (tmp_path.parent / "gone" / "file").read_bytes()
+    assert list(tmp_path.iterdir()) == []

@@ -5,7 +5,7 @@ Each function imports its modules when it is called.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -171,12 +171,11 @@ def diagnose_weights(
     /,
     *,
     initial: Any = None,
+    key: str | None = None,
+    quick: bool = False,
     heads: int | None = None,
     pairs: Sequence[tuple[str, str]] = (),
     inputs_first: bool = False,
-    prune: str | Path | None = None,
-    factors: bool = False,
-    evaluate: str | Callable[[str], Any] | None = None,
     seed: int = 0,
     workers: int | None = None,
     memory: float | None = None,
@@ -193,6 +192,12 @@ def diagnose_weights(
         model, or a fitted ``MLPClassifier`` or ``MLPRegressor`` of scikit-learn.
     initial : path or object, optional
         The weights before training, under the same names.
+    key : str, optional
+        Dictionary in a checkpoint, such as ``"ema"``; inner ones by dots. Default: the state dict of the
+        model.
+    quick : bool
+        Only lower bound, stable rank, outliers and change of each matrix, in a tenth of the time: no
+        law is fitted.
     heads : int, optional
         Attention heads in each pair of query and key; default from the metadata of the file or the
         ``config.json`` next to it.
@@ -200,14 +205,6 @@ def diagnose_weights(
         Names of query and key matrices; by default recognised from the names in the file.
     inputs_first : bool
         Whether the arrays of ``pairs`` are (inputs, outputs).
-    prune : path, optional
-        New directory for pruned and denoised weights, in the format that was read.
-    factors : bool
-        Whether also to write each cut matrix as two factors.
-    evaluate : callable or str, optional
-        Function that takes the path of weights and returns the loss (lower is better) or the losses of
-        all held-out rows, or its place as ``"FILE.py:FUNCTION"``; it is called for the original and each
-        variant. Losses of rows give the change of the loss a standard error.
     seed : int
         Seed of the bootstraps.
     workers : int, optional
@@ -222,8 +219,7 @@ def diagnose_weights(
     Returns
     -------
     Diagnosed
-        One row per array and per attention head; after Ctrl-C the finished ones. The written weights
-        and their losses are in ``pruning``.
+        One row per array and per attention head; after Ctrl-C the finished ones.
 
     Raises
     ------
@@ -242,20 +238,18 @@ def diagnose_weights(
     2.7
     """
     from solvable.diagnose.attention.heads_of_file import AttentionRequest
-    from solvable.diagnose.pruning.run import request_of
-    from solvable.diagnose.whole import diagnosed
+    from solvable.diagnose.matrices_of_file import diagnose_whole, opened
     from solvable.progress import reporter
     from solvable.study.dispatch import count_workers
 
     lanes = count_workers(workers)
     request = AttentionRequest(heads, tuple((str(q), str(k)) for q, k in pairs), inputs_first)
-    wanted = request_of(prune, factors, evaluate)
     with reporter(progress, "arrays") as report:
-        return diagnosed(
-            weights,
-            wanted,
+        return diagnose_whole(
+            opened(weights, key),
             initial=initial,
             request=request,
+            laws=not quick,
             progress=report,
             seed=seed,
             workers=lanes,
@@ -267,28 +261,25 @@ def diagnose_checkpoints(
     checkpoints: Any,
     /,
     *,
-    quick: bool | None = None,
     order: Literal["name", "time", "given"] = "name",
     heads: int | None = None,
     seed: int = 0,
     workers: int | None = None,
     progress: Progress | bool | None = None,
 ) -> DiagnosedCheckpoints:
-    """Follow phase, features, tail and norm of each matrix along training: ``solvable diagnose``.
+    """Follow directions, stable rank and norm of each matrix along training: ``solvable diagnose``.
 
     Parameters
     ----------
     checkpoints : path, sequence or dictionary
         A folder of checkpoints; or paths, state dicts or models in a list; or a dictionary from steps
         to them. Each is read as by :func:`solvable.diagnose_weights`.
-    quick : bool, optional
-        Measure without tests; by default only if the tests would take longer than ten minutes.
     order : {"name", "time", "given"}
         Order of files: by the step or epoch in their names, by the time of writing, or as given.
     heads : int, optional
         Number of attention heads, for fused projections stored head by head.
     seed : int
-        Seed of bootstraps and shuffles.
+        Seed of the random signs.
     workers : int, optional
         Local processes; default one per core.
     progress : callable or bool, optional
@@ -297,8 +288,7 @@ def diagnose_checkpoints(
     Returns
     -------
     DiagnosedCheckpoints
-        One history per matrix, with the checkpoint at which it stopped changing, and signs of
-        overfitting.
+        One history per matrix, with the checkpoint at which it stopped changing.
 
     Raises
     ------
@@ -318,9 +308,9 @@ def diagnose_checkpoints(
     >>> rng = numpy.random.default_rng(0)
     >>> noise, spike = rng.standard_normal((60, 200)), numpy.full((60, 200), 0.1)
     >>> found = solvable.diagnose_checkpoints(
-    ...     {step: {"layer": noise + step * spike} for step in (0, 10, 20)}, quick=True, workers=1
+    ...     {step: {"layer": noise + step * spike} for step in (0, 10, 20)}, workers=1
     ... )
-    >>> found.histories[0].values("features")
+    >>> found.histories[0].values("directions")
     [0, 1, 1]
     """
     from solvable.arrays import check_integer
@@ -333,9 +323,7 @@ def diagnose_checkpoints(
     lanes = count_workers(workers)
     series = open_series(checkpoints, order=order)
     with reporter(progress, "matrices") as report:
-        return diagnose_series(
-            series, quick=quick, heads=heads, seed=seed, workers=lanes, progress=report
-        )
+        return diagnose_series(series, heads=heads, seed=seed, workers=lanes, progress=report)
 
 
 def forecast_curve(

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
-_LIMITS = (
-    ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
-    (
-        "/sys/fs/cgroup/memory/memory.limit_in_bytes",
-        "/sys/fs/cgroup/memory/memory.usage_in_bytes",
-    ),
-)
+_CGROUPS = Path("/sys/fs/cgroup")
+_PROCESS = Path("/proc/self")
+
+# Files of a control group, version 2 and version 1: limit, usage, and the name in memory.stat of file
+# pages that are given back when memory is needed.
+_FILES = {
+    2: ("memory.max", "memory.current", "inactive_file"),
+    1: ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+}
 
 
 def available_bytes() -> float:
-    """Return the free memory of the machine or container in bytes; infinite if unknown."""
-    return min(_of_the_machine(), _of_the_container())
+    """Return the free memory of the machine, of its control groups or under RLIMIT_AS; the least."""
+    return min(_of_the_machine(), _of_control_groups(), _of_the_address_space())
 
 
 def _of_the_machine() -> float:
@@ -32,16 +35,66 @@ def _of_the_machine() -> float:
         return float("inf")
 
 
-def _of_the_container() -> float:
-    for limit, usage in _LIMITS:
-        try:
-            allowed, used = Path(limit).read_text().strip(), Path(usage).read_text().strip()
-        except OSError:
-            continue
-        if allowed.isdigit() and used.isdigit():
-            # usage includes reclaimable file pages, so free memory is underestimated
-            return max(0.0, float(allowed) - float(used))
-    return float("inf")
+def _of_control_groups() -> float:
+    """Return the free memory of the process's control group and of all groups that contain it."""
+    free = float("inf")
+    for version, folder in _groups():
+        while True:
+            free = min(free, _of_group(folder, version))
+            if folder in (_CGROUPS, _CGROUPS / "memory", _CGROUPS / "unified", folder.parent):
+                break
+            folder = folder.parent
+    return free
+
+
+def _groups() -> Iterator[tuple[int, Path]]:
+    """Yield the folders of the process's groups; those of a container are at the root."""
+    try:
+        lines = (_PROCESS / "cgroup").read_text().splitlines()
+    except OSError:
+        lines = []
+    lines += ["0::/", "1:memory:/"]
+    for line in lines:
+        number, controllers, path = line.split(":", 2)
+        inside = path.strip("/")
+        if number == "0":
+            yield 2, _CGROUPS / inside
+            yield 2, _CGROUPS / "unified" / inside
+        elif "memory" in controllers.split(","):
+            yield 1, _CGROUPS / "memory" / inside
+
+
+def _of_group(folder: Path, version: int) -> float:
+    limit, usage, reclaimable = _FILES[version]
+    try:
+        allowed, used = ((folder / name).read_text().strip() for name in (limit, usage))
+    except OSError:
+        return float("inf")
+    if not (allowed.isdigit() and used.isdigit()):
+        return float("inf")  # "max"
+    return max(0.0, float(allowed) - float(used) + _reclaimable(folder, reclaimable))
+
+
+def _reclaimable(folder: Path, name: str) -> float:
+    try:
+        rows = (line.split() for line in (folder / "memory.stat").read_text().splitlines())
+        return next((float(row[1]) for row in rows if row[0] == name), 0.0)
+    except (OSError, ValueError, IndexError):
+        return 0.0
+
+
+def _of_the_address_space() -> float:
+    """Return what RLIMIT_AS leaves: a limit of the addresses in use, set by `ulimit -v` or a queue."""
+    try:
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if limit == resource.RLIM_INFINITY:
+            return float("inf")
+        pages = int((_PROCESS / "statm").read_text().split()[0])
+        return max(0.0, float(limit) - pages * float(os.sysconf("SC_PAGE_SIZE")))
+    except (ImportError, OSError, ValueError, IndexError):
+        return float("inf")
 
 
 def gigabytes(size: float) -> str:

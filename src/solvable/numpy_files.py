@@ -12,12 +12,13 @@ import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
-from solvable.errors import InvalidData, MemoryLimitExceeded
+from solvable.errors import InvalidData, MemoryLimitExceeded, quoted
 from solvable.memory import available_bytes, gigabytes
 
 ZIP_ERRORS = (
@@ -30,6 +31,8 @@ ZIP_ERRORS = (
     ValueError,
 )
 """Exceptions of reading a damaged archive."""
+
+MOST_PACKED = 1100  # largest ratio of unpacked to packed bytes; 1032 for deflate
 
 ANEW = "Save it again with numpy.save or numpy.savez."
 
@@ -85,6 +88,9 @@ def _member(path: Path, archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Mem
     except ZIP_ERRORS as error:
         return Member(path, entry.filename, fault=f"it is damaged ({error})")
     needed = dtype.itemsize * math.prod(shape)
+    if entry.file_size > MOST_PACKED * max(entry.compress_size, 1):
+        fault = "it is damaged: it announces more data than can be packed into its size"
+        return Member(path, entry.filename, shape, dtype, fault=fault)
     if needed > entry.file_size and not dtype.hasobject:
         fault = "it is truncated: its header announces more data"
         return Member(path, entry.filename, shape, dtype, fault=fault)
@@ -144,17 +150,23 @@ def npy_header(stream: IO[bytes], where: str) -> tuple[tuple[int, ...], np.dtype
 
 def shape_fault(shape: Iterable[Any], width: int) -> str:
     """Return why an array of this shape and entry size cannot exist; empty if it can."""
-    sides = list(shape)
-    if any(type(side) is not int or side < 0 for side in sides):
+    sides = list(islice(shape, 33))  # more axes are not read
+    if isinstance(shape, str | bytes) or any(type(side) is not int or side < 0 for side in sides):
         return f"its shape {_short(sides)} is invalid; allowed: whole numbers from 0"
-    # NumPy allows 2^63 bytes, counted without zero sides, and 64 axes
-    if len(sides) > 32 or max(width, 1) * math.prod(max(side, 1) for side in sides) >= 2**63:
+    # NumPy allows 2^63 bytes, counted without zero sides, and 64 axes. Sides are compared before their
+    # product, because a file may hold numbers of thousands of digits.
+    if (
+        len(sides) > 32
+        or max(sides, default=0) >= 2**63
+        or max(width, 1) * math.prod(max(side, 1) for side in sides) >= 2**63
+    ):
         return f"its shape {_short(sides)} is larger than any array can be"
     return ""
 
 
 def _short(sides: Sequence[Any]) -> str:
-    text = str(tuple(sides))
+    text = ", ".join(quoted(side) for side in sides[:33])
+    text = f"({text})"
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 

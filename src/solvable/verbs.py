@@ -5,6 +5,7 @@ Each function imports its modules when it is called.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
@@ -14,7 +15,7 @@ from weakref import finalize
 if TYPE_CHECKING:
     from solvable.frame.system import System
     from solvable.progress import Progress
-    from solvable.study import Comparison, Study, StudyResult, VersionComparison
+    from solvable.study import Comparison, Study, StudyResult
     from solvable.study.predictions import Predictions
 
 
@@ -30,6 +31,7 @@ def run(
     scheduler: str | None = None,
     part: str | None = None,
     device: str | None = None,
+    points: Sequence[Mapping[str, Any]] = (),
     progress: Progress | bool | None = None,
     **settings: Any,
 ) -> StudyResult:
@@ -58,6 +60,9 @@ def run(
     device : str, optional
         Device in torch's notation, such as "cuda", on which learners that take tensors compute. Results
         equal those of NumPy up to rounding.
+    points : sequence of mapping, optional
+        Settings that are no product, each a mapping of the same parameters, such as the rows of a
+        table; combined with the grid of the others.
     progress : callable or bool, optional
         ``progress(done, total, seconds_left)``, called after each task. True shows a bar in a notebook
         or on a terminal, and a line a minute elsewhere.
@@ -95,7 +100,7 @@ def run(
 
     if part is not None and output is None:
         raise InvalidParameter("part needs output: the run directory that all parts share.")
-    study = study_of(_system(system), preset, settings, seeds, seed)
+    study = study_of(_system(system), preset, settings, seeds, seed, points=points)
     if output is not None:
         check_directory(check_path(output, "output"))
     directory = mkdtemp(prefix="solvable-") if output is None else output
@@ -122,6 +127,7 @@ def study_of(
     seeds: int | None,
     seed: int,
     *,
+    points: Sequence[Mapping[str, Any]] = (),
     dashes: str = "",
 ) -> Study:
     """Build the requested study; messages write ``dashes`` before names of options."""
@@ -137,7 +143,7 @@ def study_of(
                 f"{dashes}{name} is {value}; allowed: whole numbers from {least}."
             )
     chosen = preset if preset in system.presets else None
-    return Study(system, grid, seeds, preset=chosen, seed=seed)
+    return Study(system, grid, seeds, preset=chosen, seed=seed, points=points)
 
 
 def theory_of(system: str | System, /, **settings: Any) -> Predictions:
@@ -176,31 +182,23 @@ def theory_of(system: str | System, /, **settings: Any) -> Predictions:
     return predict_grid(_system(system), settings)
 
 
-def compare(
-    *runs: str | Path | StudyResult, python: str | Path | None = None
-) -> Comparison | VersionComparison:
-    """Compare runs, or two versions of the library on one run: ``solvable compare``.
+def compare(*runs: str | Path | StudyResult) -> Comparison:
+    """Compare runs: ``solvable compare``.
 
     Parameters
     ----------
     *runs : path or StudyResult
-        Runs or their directories, finished or not. Several are compared with the first. The stored
-        predictions of a single run are compared with those of the installed library.
-    python : path, optional
-        For a single run: interpreter with another version of the library, which judges a copy of the
-        run instead of the stored predictions.
+        Two or more runs or their directories, finished or not. All are compared with the first.
 
     Returns
     -------
-    Comparison or VersionComparison
-        Verdicts side by side, with the differences from the first run at shared settings, or with the
-        predictions that differ between the versions.
+    Comparison
+        Verdicts side by side, with the differences from the first run at shared settings.
 
     Raises
     ------
     InvalidParameter
-        If no run is given, runs of two systems have no claim in common, or the other interpreter gives
-        no answer.
+        If fewer than two runs are given, or runs of two systems have no claim in common.
     StorageFailed, StudyTooNew
         If a directory holds no run, it is damaged, or a newer version wrote it.
 
@@ -213,14 +211,8 @@ def compare(
     >>> {row.pairing for row in found.differences}
     {'unpaired'}
     """
-    from solvable.errors import InvalidParameter
     from solvable.study.compare import compare_runs
-    from solvable.study.comparison_versions import compare_versions
 
-    if len(runs) == 1:
-        return compare_versions(runs[0], python)
-    if python is not None:
-        raise InvalidParameter(f"python is given with {len(runs)} runs; allowed: one run.")
     return compare_runs(runs)
 
 

@@ -173,7 +173,8 @@ def test_weights_are_diagnosed_and_shown(tmp_path):
     assert steps[-1][2] == 0.0
     words = texts(found)
     assert words[0] == (
-        "weights.npz: 1 of 2 matrices holds learned features above a bulk of noise: 1 in learned. "
+        "weights.npz: At least 1 direction above random signs, in 1 of 2 matrices. None found in plain. "
+        "1 of 2 matrices holds learned features above a bulk of noise: 1 in learned. "
         "Read: 2 matrices and 1 vector."
     )
     assert {"learned", "plain", "random-like"} <= set(words)

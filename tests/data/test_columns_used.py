@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from solvable.data import Preparation, Table, load
 from solvable.data.table import from_columns
@@ -95,7 +96,16 @@ def test_what_training_rows_have_one_value_of_has_it_in_every_row() -> None:
         [2, 7, 0, 0, 0, 1, 1, 0],
         [3, 7, 0, 1, 0, 0, 1, 0],
         [4, 7, 0, 0, 0, 0, 1, 0],
-        [5, 7, 0, 0, 0, 0, 1, 0],  # encoded as a row of unseen colour and kind
+        [
+            5,
+            7,
+            0,
+            0.25,
+            0,
+            0.5,
+            1,
+            0,
+        ],  # a row of unseen colour and kind has the shares of the others
         [6, 7, 0, 0, 0, 1, 1, 0],
     ]
     assert part.columns[3:] == ("colour=blue", "colour=green", "colour=red", "kind=a", "kind=b")
@@ -141,3 +151,29 @@ def test_a_table_of_texts_alone(bundled_csv: Callable[[int, int], Path]) -> None
     part = data.split(order[:2500], order[2500:])
     model = KNeighborsClassifier(1).fit(part.X_train, part.y_train)
     assert model.score(part.X_test, part.y_test) > 0.85
+
+
+def test_a_dropped_column_that_is_correlated_with_the_target_is_the_first_warning() -> None:
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    size = rng.standard_normal(200)
+    number = rng.permutation(200).astype(float)
+    for target, warned in ((number + 5 * size, True), (size, False)):
+        table = {"size": size, "number": number, "y": target}
+        data = load(pandas.DataFrame(table), target="y")
+        assert dict(data.preparation.dropped).keys() == {"number"}
+        assert data.treatments[0].startswith("column 'number' is dropped") == warned
+    classes = load(
+        pandas.DataFrame({"size": size, "number": number, "y": number > 100}), target="y"
+    )
+    assert "although it is correlated with the target (0.8" in classes.treatments[0]
+
+
+@pytest.mark.parametrize("written", ["%d/%m/%Y", "%Y-%m-%d", "%b %d, %Y"])
+def test_times_have_the_notations_of_dates(written: str) -> None:
+    pandas = pytest.importorskip("pandas")
+    days = np.datetime64("2020-01-10") + 9 * np.arange(60).astype("timedelta64[D]")
+    texts = [day.astype(object).strftime(written) for day in days[::-1]]
+    frame = pandas.DataFrame({"when": texts, "x": np.arange(60.0) ** 2, "y": np.arange(60.0) % 7})
+    data = load(frame, target="y", time="when")
+    np.testing.assert_array_equal(data.times, np.arange(60)[::-1])

@@ -9,7 +9,17 @@ import numpy as np
 import pytest
 
 from solvable.data import Preparation, Table
-from solvable.data.encoders import Dates, Levels, Words, encoder_from_dict, parse_dates
+from solvable.data.encoders import (
+    EITHER,
+    UNCLEAR,
+    Dates,
+    Levels,
+    Words,
+    encoder_from_dict,
+    encoder_to_dict,
+    parse_dates,
+    usable_texts,
+)
 from solvable.data.table import from_columns
 from solvable.errors import InvalidData
 from solvable.learn.attribution import column_groups
@@ -99,11 +109,15 @@ def test_many_texts_become_their_frequency_and_the_most_frequent() -> None:
     assert fitted.report(column) == ""
 
 
-def test_at_most_twenty_texts_have_a_column() -> None:
+def test_texts_of_one_percent_of_the_rows_have_a_column_each() -> None:
+    # All texts are equally frequent, so the frequency is constant.
     fitted = Levels.fit("c", text(*(f"t{i % 50:02}" for i in range(1000))))
     assert fitted is not None
-    # All texts are equally frequent, so the frequency is constant.
-    assert fitted.columns == (*(f"c=t{i:02}" for i in range(20)), "c: other")
+    assert fitted.columns == tuple(f"c=t{i:02}" for i in range(50))
+    # Of 200 texts, half of the rows have the first fifty, and the others are below one percent.
+    rare = [f"u{i % 150:03}" for i in range(1000)]
+    many = fitted.refit(text(*(f"t{i % 50:02}" for i in range(1000)), *rare))
+    assert many.columns == (*(f"c=t{i:02}" for i in range(50)), "c: other", "c: frequency")
 
 
 def test_sentences_become_words_of_scikit_learn() -> None:
@@ -211,3 +225,42 @@ def test_damaged_encoders_are_refused(change: dict[str, Any]) -> None:
         Preparation.from_dict(fields)
     with pytest.raises((KeyError, ValueError, AttributeError)):
         encoder_from_dict(fields["encoders"][0])
+
+
+@pytest.mark.parametrize(
+    ("written", "form"),
+    [
+        ("%d/%m/%Y", "day/month/year"),
+        ("%m/%d/%Y", "month/day/year"),
+        ("%d.%m.%y %H:%M", "day/month/year"),
+        ("%m/%d/%Y %I:%M %p", "month/day/year"),
+        ("%d-%b-%y", "day month year"),
+        ("%B %d, %Y", "month day, year"),
+        ("%Y-%m-%d", "year-month-day"),
+    ],
+)
+def test_dates_have_the_one_notation_that_fits_all_rows(written: str, form: str) -> None:
+    rng = np.random.default_rng(0)
+    days = np.datetime64("2019-02-01") + rng.integers(0, 900, 60).astype("timedelta64[D]")
+    moments = [day.astype(object) for day in days]
+    column = text(*(day.strftime(written) for day in moments))
+    fitted = Dates.fit("when", column)
+    assert fitted is not None
+    assert fitted.form == form
+    np.testing.assert_array_equal(parse_dates(column, form).astype("datetime64[D]"), days)
+    numbers = dict(zip(fitted.columns, fitted.encode(column).T, strict=True))
+    np.testing.assert_array_equal(numbers["when: month"], [day.month for day in moments])
+    np.testing.assert_array_equal(numbers["when: weekday"], [day.weekday() for day in moments])
+    assert encoder_from_dict(json.loads(json.dumps(encoder_to_dict(fitted)))) == fitted
+
+
+def test_dates_whose_notation_is_not_clear_are_named() -> None:
+    early = [f"{1 + k % 12:02}/{1 + k // 12:02}/{2000 + k}" for k in range(60)]
+    mixed = [
+        f"{1 + k % 28}/{1 + k % 12}/2020" if k % 2 else f"2020-01-{1 + k % 28:02}"
+        for k in range(60)
+    ]
+    for column, reason in ((early, EITHER), (mixed, UNCLEAR)):
+        assert Dates.fit("when", text(*column)) is None
+        dropped = usable_texts(from_columns({"when": text(*column)}), {})[2]
+        assert dropped == {"when": reason}

@@ -221,18 +221,22 @@ def test_new_data_are_treated_as_the_training_rows(tmp_path: Path) -> None:
         "size": [2.0, None, 4.0],
     }
     median = preparation.medians[0]
+    shares = data.X[:, 1:].mean(axis=0)
     for path in (
         write_csv(tmp_path / "new.csv", new),
         write_npz(tmp_path / "new.npz", new),
         write_parquet(tmp_path / "new.parquet", new),
     ):
         rows = load_new(path, preparation)
-        np.testing.assert_array_equal(rows.X, [[2, 0, 0], [median, 0, 1], [4, 0, 0]])
+        np.testing.assert_array_equal(rows.X, [[2, *shares], [median, 0, 1], [4, 0, 0]])
         np.testing.assert_array_equal(rows.y, [data.class_labels.index("low"), -1, -1])
         np.testing.assert_array_equal(rows.labelled, [True, False, True])
         told = "\n".join(rows.treatments)
         assert "ignored columns that the model does not use: 'note'" in told
-        assert "texts not seen in training, encoded by 0 in all columns: 'green'" in told
+        assert (
+            "texts not seen in training, encoded by the shares of the training rows: 'green'"
+            in told
+        )
         assert "column 'size': 1 of 3 values missing" in told
         assert "target 'price' is missing in 1 of 3 rows" in told
         assert "1 rows have a class not seen in training ('middle')" in told

@@ -104,10 +104,11 @@ def test_missing_columns_are_named() -> None:
         preparation.transform(renamed)
 
 
-def test_unseen_texts_are_told_and_are_none_of_those_seen() -> None:
+def test_unseen_texts_have_the_shares_of_the_training_rows() -> None:
     preparation = Preparation.fit(mixed_table())
+    shares = preparation.transform(mixed_table())[:, 2:].mean(axis=0)
     later = from_columns({"size": np.ones(2), "weight": np.ones(2), "colour": text("green", "red")})
-    np.testing.assert_array_equal(preparation.transform(later)[:, 2:], [[0, 0], [0, 1]])
+    np.testing.assert_array_equal(preparation.transform(later)[:, 2:], [shares, [0, 1]])
     assert "'green'" in preparation.report(later)[0]
 
 

@@ -121,9 +121,6 @@ class CountingPart:
         self.reads.append(self.number)
         return self.part.read(columns)
 
-    def target(self) -> Any:
-        return self.part.target()
-
 
 def test_parts_before_the_start_are_not_read_and_no_part_twice() -> None:
     data = load("wine")

@@ -20,6 +20,7 @@ from solvable.data.raw_data import (
     array_parts,
     choose_target,
     stretches,
+    target_of,
     typed_column,
 )
 from solvable.data.readers import join, read_raw
@@ -133,7 +134,7 @@ def test_stretches_of_one_array_join_without_a_copy() -> None:
     assert np.shares_memory(table.numeric, X)
     assert values is not None
     assert np.shares_memory(values, X)
-    np.testing.assert_array_equal(parts[1].target(), X[PART_ROWS:, 0])
+    np.testing.assert_array_equal(target_of(parts[1]), X[PART_ROWS:, 0])
     np.testing.assert_array_equal(parts[1].read(["x1"])[0].numeric[:, 0], X[PART_ROWS:, 1])
     assert parts[1].columns == ("x0", "x1")
     # Parts in another order, or of several arrays, have no common whole.

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 import solvable
 from solvable.data.weights.in_memory import weights_in_memory
-from solvable.diagnose import quick_rows
+from solvable.diagnose import diagnose_file, words
 from solvable.diagnose.adapters import joined_adapters
 
 
@@ -46,9 +49,8 @@ def test_the_numbers_are_those_of_the_product(one, other):
     assert "2 directions are above" in row.reason
     assert not found.attention
     assert not found.heads
-    quick, _ = quick_rows(source)
-    assert quick.norm == pytest.approx(row.norm, rel=1e-5)
-    assert quick.edge is None
+    quick, _ = diagnose_file(source, laws=False)
+    assert quick.norm == pytest.approx(row.norm)
     assert "adapter" in quick.reason
 
 
@@ -111,4 +113,82 @@ def test_an_adapter_is_followed_along_its_checkpoints():
     # A rotation between the factors does not change their product.
     assert history.changes[1].last == pytest.approx(0.0, abs=1e-6)
     assert history.changes[0].last == pytest.approx(1.0)  # of its own norm
-    assert [fit.norm for fit in history.fits[1:]] == pytest.approx([history.fits[1].norm] * 2)
+    assert history.values("norm")[1:] == pytest.approx([history.values("norm")[1]] * 2)
+
+
+def saved(folder, modules, **configuration):
+    """A folder as PEFT saves it."""
+    arrays = {}
+    for seed, name in enumerate(modules):
+        first, second = adapter((6.0, 4.0), seed=seed)
+        arrays |= {f"base_model.model.{name}.lora_A.weight": first.astype(np.float32)}
+        arrays |= {f"base_model.model.{name}.lora_B.weight": second.astype(np.float32)}
+    save_file(arrays, folder / "adapter_model.safetensors")
+    (folder / "adapter_config.json").write_text(json.dumps({"peft_type": "LORA", **configuration}))
+    return folder
+
+
+def size(seed=0):
+    """Norm of the product of the factors, without their number."""
+    first, second = adapter((6.0, 4.0), seed=seed)
+    return np.linalg.norm(second @ first)
+
+
+@pytest.mark.parametrize(
+    ("configuration", "factors"),
+    [
+        ({"lora_alpha": 32, "r": 16}, (2.0, 2.0)),
+        ({"lora_alpha": 32, "r": 16, "use_rslora": True}, (8.0, 8.0)),
+        # r of a module with a pattern is the rank of its factors, whatever the configuration states.
+        ({"lora_alpha": 32, "r": 8, "rank_pattern": {"q_proj": 16}}, (2.0, 2.0)),
+        ({"lora_alpha": 32, "alpha_pattern": {"v_proj": 8}}, (2.0, 0.5)),
+        ({"lora_alpha": 32, "alpha_pattern": {"0.attn.v_proj": 8, "proj": 1}}, (2.0, 0.5)),
+        ({"lora_alpha": 32, "alpha_pattern": {"^attn.v_proj": 8}}, (2.0, 2.0)),
+        ({"lora_alpha": 32, "alpha_pattern": {"(a+)+b": 8, "v_proj": 8}}, (None, 0.5)),
+        ({"lora_alpha": "32"}, (None, None)),
+        ({"lora_alpha": float("inf")}, (None, None)),
+        ({}, (None, None)),
+    ],
+)
+def test_the_number_of_peft_is_applied(tmp_path, configuration, factors):
+    folder = saved(tmp_path, ("layers.0.attn.q_proj", "layers.0.attn.v_proj"), **configuration)
+    for source in (folder, folder / "adapter_model.safetensors"):
+        rows = solvable.diagnose_weights(source, workers=1).matrices
+        for seed, (row, factor) in enumerate(zip(rows, factors, strict=True)):
+            assert row.norm == pytest.approx((factor or 1.0) * size(seed), rel=1e-5)
+            assert ("without its factor lora_alpha / r" in row.reason) == (factor is None)
+        quick = solvable.diagnose_weights(source, quick=True, workers=1).matrices
+        assert [row.norm for row in quick] == pytest.approx([row.norm for row in rows], rel=1e-5)
+
+
+def test_the_alpha_of_kohya_is_applied(tmp_path):
+    first, second = (part.astype(np.float32) for part in adapter((6.0, 4.0)))
+    arrays = {
+        "lora_unet_q.lora_down.weight": first,
+        "lora_unet_q.lora_up.weight": second,
+        "lora_unet_q.alpha": np.array(8.0, np.float16),
+    }
+    save_file(arrays, tmp_path / "m.safetensors")
+    found = solvable.diagnose_weights(tmp_path / "m.safetensors", workers=1)
+    (row,) = found.matrices
+    assert row.norm == pytest.approx(0.5 * size(), rel=1e-5)
+    assert "times lora_alpha / r = 0.5" in row.reason
+    assert len(found.rows) == 1
+
+
+def test_adapters_have_a_section(tmp_path):
+    folder = saved(tmp_path, ("q_proj", "v_proj"), lora_alpha=32)
+    found = solvable.diagnose_weights(folder, workers=1)
+    (text,) = (
+        rows for title, rows in words.sections(found) if title == "What do the adapters change?"
+    )
+    exact = np.linalg.svd(np.multiply(2, np.matmul(*adapter((6.0, 4.0))[::-1])), compute_uv=False)
+    assert any(
+        line.startswith("base_model.model.q_proj[lora_B lora_A]: norm ")
+        and "rank 16, times lora_alpha / r = 2: 2 directions are above" in line
+        and line.endswith(f"with strengths {exact[0]:.1f} and {exact[1]:.2f}.")
+        for line in text
+    )
+    assert words.REFUSED not in dict(words.sections(found))
+    assert "No matrix could be fitted" not in f"{words.answer(found)} {words.headline(found)}"
+    assert words.headline(found) == "Of 2 matrices: 2 low-rank adapters."

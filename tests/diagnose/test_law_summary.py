@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from solvable.diagnose import diagnose_matrix
-from solvable.diagnose.law_summary import decay_of, exponent_of
 from solvable.diagnose.phase_likelihood import phase_laws
 from solvable.diagnose.smooth_law import fit_smooth
 from solvable.diagnose.spectrum import in_unit, read_spectrum
@@ -73,14 +72,6 @@ def test_lengths_follow_the_unit_and_shares_do_not():
     np.testing.assert_allclose(wide.spikes.strengths, 3 * fit.spikes.strengths)
     np.testing.assert_array_equal(wide.spikes.short_overlap, fit.spikes.short_overlap)
     assert wide.p_value == fit.p_value
-
-
-def test_too_few_strengths_have_no_decay_and_say_so():
-    _, fit, _, _ = laws_of(spiked(np.random.default_rng(4), (60, 80), [4.0]))
-    notes: list[str] = []
-    assert decay_of(fit, notes, 0) is None
-    assert "8 are needed" in notes[0]
-    assert exponent_of(None, None, None) is None
 
 
 def test_a_few_zeros_to_rounding_are_an_atom_only_with_a_gap():

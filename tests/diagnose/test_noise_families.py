@@ -65,31 +65,37 @@ FAMILIES = {
 
 
 def false_findings(name, count, first=0):
-    """Numbers of ``count`` matrices with a feature or a kept value, and in another phase."""
-    featured = advised = named = 0
+    """Numbers of ``count`` matrices with a feature, with a direction, and in another phase."""
+    featured = directed = named = 0
     for k in range(first, first + count):
         noise = FAMILIES[name](random_stream(k, "noise", name), SHAPES[k % len(SHAPES)])
         precision = 2.0**-7 if name == "bfloat16" else 2.0**-52
         row = diagnose_matrix(noise, precision=precision)
         featured += bool(row.features)
-        advised += row.advice is not None and row.advice.kept > 0
+        directed += bool(row.directions)
         named += row.phase != "random-like"
-    print(f"{name}: {featured} with features, {advised} advised, {named} named of {count}")
-    return featured, advised, named
+    print(f"{name}: {featured} with features, {directed} with directions, {named} named of {count}")
+    return featured, directed, named
 
 
 @pytest.mark.parametrize("name", ["Student-t(3)", "sparse, 20 %", "AR(1) columns, 0.3"])
 def test_a_few_matrices_of_noise_have_no_features(name):
     # At 5 % each, two or more of four have a probability of 1 %.
-    assert max(false_findings(name, 4, first=1_000)) <= 1
+    featured, directed, named = false_findings(name, 4, first=1_000)
+    assert max(featured, named) <= 1
+    # The bound takes correlation between entries for directions.
+    assert directed <= 1 or "AR(1)" in name
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FAMILIES)
 def test_noise_has_features_in_five_of_a_hundred_matrices_at_most(name):
     # At the level of 1 %, six of a hundred have a probability of 0.0005.
-    featured, advised, named = false_findings(name, 100)
-    assert max(featured, advised) <= 5
+    featured, directed, named = false_findings(name, 100)
+    assert featured <= 5
+    # At the level of 5 %, 12 of a hundred have a probability of 0.004. The bound takes correlation
+    # between entries for directions, and the mean of positive entries.
+    assert directed <= 11 or "AR(" in name or name == "exponential"
     # A diagonal entry counts as an axis: large ones of heavy tails are features.
     assert named <= 5 + 3 * name.startswith("symmetric")
 

@@ -17,17 +17,15 @@ from solvable.diagnose.bulk_fit import fit_bulk
 from solvable.diagnose.diagnosed import Diagnosed
 from solvable.diagnose.diagnosis import (
     NOT_FITTED,
-    Advice,
     Comparison,
     Control,
-    ErrorParts,
     Estimate,
     Exponent,
     MatrixDiagnosis,
     Rival,
-    Suggestion,
 )
 from solvable.diagnose.figures import TRIMMED, spectrum_figure
+from solvable.diagnose.outliers import Outliers
 from solvable.diagnose.report import example_spectra, matrix_cards, render_diagnose_report
 from solvable.pages.small_pictures import small_picture, ticks
 from solvable.plots.matplotlib_backend import draw_matplotlib
@@ -41,6 +39,7 @@ PHASES = (
     "bulk-decay",
     "heavy-tailed",
     "rank-collapse",
+    "structured",
 )
 HOSTILE = "<b>w</b></script><script>document.title='taken'</script>"
 
@@ -59,13 +58,12 @@ def full() -> MatrixDiagnosis:
         phase_p_value=0.4,
         noise=Estimate(1.0, 0.98, 1.02),
         shrinkage=Estimate(0.1, 0.0, 0.2),
-        exponent=Exponent(strengths=Estimate(0.8, 0.6, 1.0), strengths_p_value=0.3),
         rivals=(Rival("log-normal", -12.0, 0.2, 2),),
         candidates=(Rival("bulk+spikes", 30.0, 0.4), Rival("heavy-tailed", 17.66, 0.01)),
-        advice=Advice(3, 0.61, 1.72, 2.0, 1.0, 0.5, text="a cut would keep the three."),
-        suggestion=Suggestion(True),
-        errors=ErrorParts(3.0, 0.5, 0.5, None, 16.0),
-        initial=Comparison("random-like", 0, 1.0, 0.4, text="It was noise."),
+        directions=5,
+        stable_rank=2.5,
+        outliers=(Outliers("row", 3, (17,), 0.047, 9.0), Outliers("dead row", 40, (), 0.0, 0.0)),
+        initial=Comparison("random-like", 0, 0.4, text="It was noise."),
     )
 
 
@@ -80,7 +78,6 @@ def tailed() -> MatrixDiagnosis:
         runner_up="bulk-decay",
         log_likelihood_ratio=1.2,
         exponent=exponent,
-        suggestion=Suggestion(False, "edge", "there is no edge"),
         layout="in rows",
     )
 
@@ -111,8 +108,8 @@ def test_the_cells_hold_the_numbers_with_their_intervals():
     assert tables.estimate_text(row.noise) == "1.00 (0.98 to 1.02)"
     assert tables.features_text(row) == "3"
     assert tables.strongest_text(row, interval=False) == "3.4"
-    assert tables.kept_text(row) == "3 (61 %)"
-    assert [tables.cut_text(one) for one in (row, tail, refused())] == ["yes", "no: edge", "–"]
+    assert [tables.directions_text(one) for one in (row, tail)] == ["5", "–"]
+    assert tables.outliers_text(row) == "3 rows, 40 dead rows"
     assert (tables.tail_text(tail), tables.tail_p_text(tail)) == ("2.7 (2.2 to 3.1)", "0.38")
     # A matrix without a law of noise has no number of features; one with such a law has zero.
     assert tables.features_text(tail) == tables.strongest_text(tail) == "–"
@@ -139,12 +136,12 @@ def test_intervals_decide_on_the_digits(ends, text):
 
 def test_the_file_is_counted():
     found = everything()
-    assert words.subject(found) == "7 matrices and 1 vector"
-    assert words.headline(found).endswith("1 heavy-tailed, 1 rank-collapse, 1 not fitted.")
+    assert words.subject(found) == "8 matrices and 1 vector"
+    assert words.headline(found).endswith("1 rank-collapse, 1 structured, 1 not fitted.")
     assert found.complete
     cut = replace(found, rows=found.rows[:2])
     assert not cut.complete
-    assert "interrupted after 2 of 8 arrays" in words.subject(cut)
+    assert "interrupted after 2 of 9 arrays" in words.subject(cut)
     damaged = MatrixDiagnosis("x", (), "unknown", NOT_FITTED, "its entry is damaged.")
     scalar = MatrixDiagnosis("steps", (), "int64", NOT_FITTED, "0 axes.")
     both = Diagnosed("f", (damaged, scalar), n_arrays=2)
@@ -154,7 +151,8 @@ def test_the_file_is_counted():
 def test_the_answer_names_matrices_with_features_and_those_without_noise():
     found = everything()
     assert words.answer(found) == (
-        "2 of 7 matrices hold learned features above a bulk of noise: 3 in layer.0.bulk+spikes and "
+        "At least 5 directions above random signs, in 1 of 8 matrices. "
+        "2 of 8 matrices hold learned features above a bulk of noise: 3 in layer.0.bulk+spikes and "
         "2 in layer.0.bleeding-out. 4 matrices have no bulk of noise."
     )
     assert words.answer(Diagnosed("f", (refused(),), n_arrays=1)) == "No matrix could be fitted."
@@ -191,10 +189,10 @@ def test_doubts_and_refusals_are_listed():
     assert shown["What has changed since the initial weights?"] == [
         "layer.0.bulk+spikes: It was noise."
     ]
-    cuts = shown["What would a cut at the edge keep?"]
-    assert cuts[0] == "layer.0.bulk+spikes: a cut would keep the three."
-    assert cuts[1].startswith("The matrix error is")
-    assert cuts[2] == "No cut is suggested for layer.0.heavy-tailed: there is no edge."
+    assert shown["Which entries, rows and columns stand out?"] == [
+        "layer.0.bulk+spikes: 3 outlier rows (the largest at [17]), 4.7 % of the squared norm and "
+        "40 dead rows (all zero)."
+    ]
     assert shown["Which layouts were assumed?"] == ["layer.0.heavy-tailed: in rows."]
     bulk = fit_bulk(np.linalg.svd(noise(), compute_uv=False), noise().shape)
     either = words.doubts(Diagnosed("f", (example("bulk-decay", bulk=bulk),), n_arrays=1))
@@ -205,7 +203,7 @@ def test_doubts_and_refusals_are_listed():
     clear = replace(tailed(), log_likelihood_ratio=50.0, phase_p_value=0.001)
     doubt = words.doubts(Diagnosed("f", (clear,), n_arrays=1))
     assert doubt == [
-        "1 matrix whose best law is refuted (p below 0.02), so that features and cut are not given: "
+        "1 matrix whose best law is refuted (p below 0.02), so that features are not given: "
         "layer.0.heavy-tailed."
     ]
     control = Control(4, 0, "noise: 4 values have their like under random signs")
@@ -216,14 +214,6 @@ def test_doubts_and_refusals_are_listed():
     assert words.remarks(alike) == words.remarks(replace(alike, control=None))
     some = replace(alike, control=replace(control, confirmed=3, text="three of four"))
     assert "Three of four." in words.remarks(some)
-
-
-def test_the_parts_of_the_error_add_up():
-    shown = words.error_sentence(full())
-    # Parts 4 of 16, of which 3, 0.5 and 0.5.
-    assert "25 % of the squared norm" in shown
-    assert re.findall(r"(\d+) %", shown)[1:] == ["75", "12", "12"]
-    assert "below the threshold" not in shown
 
 
 @pytest.mark.parametrize("phase", PHASES)
@@ -330,10 +320,10 @@ def page(found: Diagnosed, tmp_path) -> str:
 
 def test_the_page_has_every_matrix_and_every_phase(tmp_path):
     text = page(everything(), tmp_path)
-    assert text.count('<svg class="spectrum"') == 6 + 6
+    assert text.count('<svg class="spectrum"') == 7 + 7
     plain = html.unescape(re.sub(r"<[^>]+>", "", text))
     for part in (
-        "7 matrices and 1 vector",
+        "8 matrices and 1 vector",
         "layer.0.bulk+spikes",
         "a 3 x 4 matrix is too small.",
         "12.3 nats over heavy-tailed",
@@ -342,7 +332,7 @@ def test_the_page_has_every_matrix_and_every_phase(tmp_path):
         "It was noise.",
         "solvable diagnose a b",
         "before.npz",
-        "W_cut = (U[:, :k] * s[:k]) @ Vt[:k]",
+        "3 rows, 40 dead rows",
         "Assumed layout: in rows.",
     ):
         assert part in plain
@@ -413,7 +403,7 @@ def test_the_table_sorts_in_a_browser(tmp_path, width):
     # A browser compares letters before signs.
     assert (found["named"][0], found["named"][-1]) == (
         "layer.0.bleeding-out",
-        "layer.0.rank-collapse",
+        "layer.0.structured",
     )
     assert found["features"][0] == "layer.0.bulk+spikes"
     assert found["page"] <= max(found["window"], width)

@@ -9,13 +9,12 @@ from rich.console import Console
 
 from solvable.diagnose.diagnosed import Diagnosed
 from solvable.diagnose.diagnosis import (
-    Advice,
     Estimate,
     Exponent,
     Feature,
     MatrixDiagnosis,
-    Suggestion,
 )
+from solvable.diagnose.outliers import Outliers
 from solvable.diagnose.tables import grouped, matrix_table
 
 KINDS = ("attention.self.query", "attention.self.key", "attention.output.dense", "output.dense")
@@ -40,8 +39,9 @@ def transformer(layers: int = 25) -> Diagnosed:
                     shrinkage=Estimate(0.1, 0.0, 0.2),
                     features=(Feature(4.1, strength, 0.9),) * 40,
                     exponent=Exponent(Estimate(2.61, 2.08, 3.14), 0.384),
-                    advice=Advice(40, 0.61, 2.0, 2.0, 1.0, 0.5),
-                    suggestion=Suggestion(False, "embedding", "an embedding"),
+                    directions=52,
+                    stable_rank=3.14159,
+                    outliers=(Outliers("entry", 2, (1, 2), 0.1, 5.0),),
                 )
             )
     rows.append(MatrixDiagnosis("head.weight", (3, 4), "F32", "not fitted", "too small."))
@@ -68,8 +68,8 @@ def test_a_pipe_gets_everything():
         "3.99 (3.88 to 4.11)",
         "2.6 (2.1 to 3.1)",
         "0.38",
-        "40 (61 %)",
-        "no: embedding",
+        "52",
+        "2 entries",
     ):
         assert cell in row
     assert "1024 x 4096" in row

@@ -31,7 +31,11 @@ def test_every_parameter_has_a_control_that_holds_its_default(name):
             assert control.low < control.high
             assert control.least is None or control.low >= control.least
             assert control.most is None or control.high <= control.most
-            assert control.scale == "linear" or control.low > 0
+            if control.scale == "log":
+                assert 0 < control.first < control.high
+                assert control.low in (0, control.first)
+            assert control.at(0.0) == pytest.approx(control.low, rel=1e-2)
+            assert control.at(1.0) == pytest.approx(control.high, rel=1e-2)
 
 
 def test_constraints_and_presets_set_the_range():
@@ -39,8 +43,21 @@ def test_constraints_and_presets_set_the_range():
     assert found["dimension"].integer
     assert found["dimension"].scale == "log"
     assert found["decay"].scale == "linear"
+    assert [found["decay"].low, found["decay"].high] == pytest.approx(
+        [0.0, 1.0]
+    )  # as in the presets
     assert found["readout"].values == ("identity", "tanh")
     assert found["samples"].axis
+
+
+def test_a_slider_from_zero_over_decades_is_logarithmic():
+    system = registry.load("quadratic-network")
+    noise = next(control for control in controls(system) if control.name == "noise")
+    assert noise.scale == "log"
+    assert [noise.low, noise.at(0.0), noise.high] == pytest.approx([0.0, 0.0, 400.0])
+    # one key press changes the noise by a few per cent, as at a noise of 0.5
+    assert noise.at(151 / 300) / noise.at(150 / 300) < 1.05
+    assert noise.first <= 0.05
 
 
 def test_command_and_python_lines_give_the_setting():

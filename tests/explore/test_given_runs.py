@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sqlite3
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +17,8 @@ import pytest
 import solvable
 from solvable.cli.app import main
 from solvable.errors import SolvableError, StudyConflict, StudyTooNew
-from solvable.explore.functions import run_of
 from solvable.explore.lines import Lines, theory_figures
-from solvable.explore.runs import Run, Runs
+from solvable.explore.runs import Run, Runs, run_of
 from solvable.study import Study, run_study
 from solvable.systems.base import Axis, Panel, Parameters, System, Trace
 
@@ -97,7 +101,7 @@ def test_a_run_in_a_newer_format_is_refused(tmp_path: Path) -> None:
     store = sqlite3.connect(directory / "study.sqlite")
     store.execute("PRAGMA user_version = 99")
     store.close()
-    with pytest.raises(StudyTooNew, match="Install a newer solvable"):
+    with pytest.raises(StudyTooNew, match="from a newer checkout"):
         run_of(NOW, directory)
 
 
@@ -123,6 +127,56 @@ def test_a_run_of_another_system_with_a_hostile_name_is_refused_in_one_line(
     pytest.importorskip("dash", reason="the extra 'explore' is not installed")
     from solvable.explore.app import Explorer
 
-    (label,) = Explorer(NOW, {}, Runs(NOW, tmp_path, found)).labels().values()
+    explorer = Explorer(NOW, {}, Runs(NOW, tmp_path, found))
+    (label,) = explorer.labels().values()
+    explorer.close()
     assert "<img src=x" in label  # the browser test shows that the page draws it as text
     assert "\x1b" not in label
+
+
+def test_a_run_ends_with_its_page(tmp_path: Path) -> None:
+    program = (
+        "import sys, time\n"
+        "from pathlib import Path\n"
+        "from solvable.explore.runs import Runs\n"
+        "from solvable.frame.registry import load\n"
+        "run = Runs(load('matrix-sensing'), Path(sys.argv[1])).start({'dimension': 150}, 100)\n"
+        "print(run.process.pid, flush=True)\n"
+        "time.sleep(100)\n"
+    )
+    page = subprocess.Popen(
+        [sys.executable, "-c", program, str(tmp_path)], stdout=subprocess.PIPE, text=True
+    )
+    assert page.stdout is not None
+    with page.stdout as stream:
+        place = Path("/proc") / stream.readline().strip()
+    until = time.monotonic() + 60
+    while not list(tmp_path.glob("*/study.sqlite")) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert place.exists()
+    page.kill()
+    page.wait()
+    while is_running(place) and time.monotonic() < until:
+        time.sleep(0.05)
+    ended = not is_running(place)
+    if not ended:
+        os.kill(int(place.name), signal.SIGKILL)
+    assert ended
+
+
+def is_running(place: Path) -> bool:
+    """Return True for a process that has not ended; a zombie waits for a parent that reads it."""
+    try:
+        return "\nState:\tZ" not in (place / "status").read_text()
+    except OSError:
+        return False
+
+
+def test_a_run_that_is_damaged_under_its_page_is_named(tmp_path: Path) -> None:
+    directory = measured(NOW, tmp_path)
+    run = Run("given", directory, NOW, _result=run_of(NOW, directory))
+    assert run.progress()[2].startswith("4 of 4 tasks finished")
+    (directory / "study.sqlite").write_bytes(b"no database" * 100)
+    done, total, words = run.progress()
+    assert (done, total) == (run._result.planned, run._result.planned)  # type: ignore[union-attr]
+    assert words.startswith("The points shown were read before the run was damaged: ")

@@ -1,4 +1,4 @@
-"""Figures from theory alone: lines, points of a run on top, previews and refinement."""
+"""Figures from theory alone: lines, points of a run on top, and refinement."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def series(lines: Lines, kind: str) -> Any:
 def test_theory_alone_draws_the_line_its_thresholds_and_the_setting():
     lines = theory_figures(system, {"samples": 30, "noise": 2.0})
     line = series(lines, "line")
-    whole = np.round(line.x)
-    np.testing.assert_allclose(line.y, 4 / whole)
+    computed = slice(None, None, 4)  # three places between neighbours are interpolated
+    np.testing.assert_allclose(line.y[computed], 4 / np.round(line.x[computed]))
     assert [part.kind for part in lines.figures[0].series] == ["line"]
     assert [marker.label for marker in lines.figures[0].markers] == ["here", "samples = 30"]
     assert lines.omitted == ["measured"]
@@ -125,55 +125,6 @@ def test_nodes_gather_where_the_line_changes():
     assert nodes.complete
     added = np.array(seen[FEWEST : FEWEST + 12])
     assert np.mean(np.abs(added - 0.7) < 0.15) > 0.6
-
-
-@pytest.mark.parametrize("name", ["matrix-sensing", "single-index", "quadratic-network"])
-def test_previews_are_near_the_prediction(name):
-    named = registry.load(name)
-    setting = named.parameters()
-    x = np.array([float(getattr(setting, named.axis.parameter))])
-    preview, exact = named.preview(setting, x)[0], named.predict(setting)
-    assert set(preview) >= set(exact) - {"no prediction"}
-    for metric in ("matrix_error", "test_error", "squared_overlap", "threshold_ratio"):
-        if metric in exact:
-            assert preview[metric] == pytest.approx(exact[metric], rel=0.03), metric
-
-
-@pytest.mark.parametrize(
-    ("name", "settings"),
-    [
-        ("compositional-target", {"dimension": 24}),
-        ("sequential-recovery", {"degree": 3, "dimension": 14, "features": 3, "samples": 2_000}),
-    ],
-)
-def test_previews_of_drawn_moments_are_near_the_prediction(name, settings):
-    named = registry.load(name)
-    setting = named.parameters(**settings)
-    preview = named.preview(setting, np.array([float(setting.samples)]))[0]
-    exact = named.predict(setting)
-    assert set(preview) == set(exact)
-    error = np.subtract(*(np.array(m["squared_overlap"], dtype=float) for m in (preview, exact)))
-    assert np.abs(error).max() < 0.15
-    assert np.abs(error).mean() < 0.06
-
-
-def test_a_preview_does_not_depend_on_earlier_previews():
-    named = registry.load("quadratic-network")
-    here, elsewhere = named.parameters(noise=0.3), named.parameters(noise=1.5, regularisation=2.0)
-    ratios = np.array([0.1, 0.4, 2.0])
-    before = named.preview(here, ratios)
-    named.preview(elsewhere, ratios)
-    for first, second in zip(before, named.preview(here, ratios), strict=True):
-        assert second["matrix_error"] == pytest.approx(first["matrix_error"], rel=1e-12)
-
-
-def test_a_preview_of_four_layers_leaves_out_the_second_representation():
-    named = registry.load("compositional-target")
-    setting = named.parameters(dimension=12, layers=4, features=3, samples=3_000)
-    (preview,) = named.preview(setting, np.array([3_000.0]))
-    assert np.isfinite(preview["squared_overlap"]).all()
-    assert preview["inner_squared_overlap"] == [None]
-    assert "no prediction" not in preview
 
 
 @pytest.mark.slow

@@ -75,6 +75,29 @@ def test_requests_need_the_token_and_our_own_host(page: Exploration) -> None:
     assert get(page, Host=f"localhost:{urlsplit(page.address).port}")[0] == 200
 
 
+NO_JSON = ["{", "", "[]", "3", "\x00"]
+MALFORMED = [
+    *(("draw", body) for body in NO_JSON),
+    *(("_dash-update-component", body) for body in NO_JSON),
+    *(("_dash-update-component", body) for body in ("{}", '{"output": 3}', '{"inputs": 3}')),
+]
+
+
+@pytest.mark.parametrize(("place", "body"), MALFORMED)
+def test_a_malformed_request_is_refused(
+    page: Exploration, place: str, body: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    parts = urlsplit(page.address)
+    connection = http.client.HTTPConnection("127.0.0.1", parts.port, timeout=60)
+    connection.request(
+        "POST", f"{parts.path}{place}", body, headers={"Content-Type": "application/json"}
+    )
+    answer = connection.getresponse()
+    assert (answer.status, "Traceback" in capfd.readouterr().err) == (400, False)
+    assert b"400" in answer.read()
+    connection.close()
+
+
 def test_the_server_listens_on_this_machine_alone(page: Exploration) -> None:
     assert page._server.server.server_address[0] == "127.0.0.1"
     with pytest.raises(OSError, match=r"refused|unreachable|timed out"):
@@ -126,7 +149,7 @@ def test_the_page_follows_clicks_and_its_address(page: Exploration, browser: Bro
 def test_a_thousand_moves_compute_the_newest(page: Exploration, browser: Browser) -> None:
     browser.open(page.address)
     browser.wait(CALM)
-    before = page.explorer.computed
+    before = page.explorer.worker.computed
     browser.run(
         "(async function () { for (let k = 0; k < 1000; k++) {"
         + MOVE % ('"position-noise"', "k % 290")
@@ -134,7 +157,7 @@ def test_a_thousand_moves_compute_the_newest(page: Exploration, browser: Browser
     )
     value = browser.run("document.getElementById('value-noise').value")
     browser.wait(f"document.getElementById('command').innerText.includes('noise={value}')")
-    assert page.explorer.computed - before < 150
+    assert page.explorer.worker.computed - before < 150
     browser.wait(f"location.search.includes('noise={value}')")  # written when moves pause
 
 

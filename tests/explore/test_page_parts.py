@@ -1,26 +1,36 @@
-"""Parts of the served page: the address, colours, the newest request, and the guard."""
+"""Parts of the served page: the address, colours, the process that computes, and the guard."""
 
 from __future__ import annotations
 
+import json
+import os
+import signal
+import subprocess
+import sys
 import threading
 import time
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from solvable.errors import InvalidParameter
+import solvable
+from solvable.errors import InvalidParameter, StudyError
 from solvable.explore.controls import controls
-from solvable.explore.interruption import Interruptible, Unwanted
-from solvable.explore.lines import theory_figures
+from solvable.explore.functions import start_of
+from solvable.explore.lines import _as_drawn, theory_figures
 from solvable.explore.look import DARK, page_figure
-from solvable.explore.memo import WANTED
-from solvable.explore.newest import Newest
+from solvable.explore.nodes import FEWEST
 from solvable.explore.runs import Runs
 from solvable.explore.server import listen
-from solvable.explore.values import from_address, settings_of
+from solvable.explore.values import from_address, presets_of, settings_of
+from solvable.explore.worker import Worker
 from solvable.frame import registry
 from solvable.plots.figure import Figure, Marker, Series
+from solvable.systems.base import System
 
 SYSTEM = registry.load("matrix-sensing")
 CONTROLS = controls(SYSTEM)
@@ -92,94 +102,158 @@ def test_a_phone_has_the_legend_below_the_axes() -> None:
     assert narrow["annotations"][0]["xanchor"] == "right"
 
 
-def test_of_a_thousand_requests_few_are_computed_and_the_last_is() -> None:
-    newest, computed = Newest(), []
+WORKER_MODULE = """
+import time
+import solvable.systems.base as base
+from solvable.systems.base import Axis, Panel, Parameters, System, Trace
+
+class Mean(Parameters):
+    samples: int = 4
+    noise: float = 1.0
+
+def predict(setting):
+    while setting.noise == 9:  # never checks whether somebody waits
+        time.sleep(0.01)
+    print("s", end="")
+    return {"square": setting.noise**2 / max(setting.samples, 1)}
+
+system = System(
+    name="mean", title="A mean", version="1", parameters=Mean, measure=lambda s, rng: {},
+    predict=predict, axis=Axis("samples", "samples"),
+    panels=[Panel("square", "Mean", "square", [Trace("square", "mean")])],
+)
+"""
+
+
+@pytest.fixture
+def worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Worker]:
+    (tmp_path / "slow_mean.py").write_text(WORKER_MODULE)
+    monkeypatch.syspath_prepend(tmp_path)
+    made = Worker(import_module("slow_mean").system, {})
+    yield made
+    made.close()
+
+
+def asked(noise: float, **more: Any) -> dict[str, Any]:
+    return {"values": {"noise": noise, "samples": 4}, "panel": "square", "width": 800, **more}
+
+
+def test_a_newer_request_kills_a_long_prediction_and_its_process(worker: Worker) -> None:
+    assert len(json.loads(str(worker.ask(asked(2.0))))["figures"]) == 1
+    first, found = worker._process, []
+    thread = threading.Thread(target=lambda: found.append(worker.ask(asked(9.0))))
+    thread.start()
+    while worker.computed < 2:
+        time.sleep(0.01)
+    newest = json.loads(str(worker.ask(asked(3.0, n=7))))
+    thread.join(10)
+    assert found == [None]
+    assert (newest["n"], len(newest["figures"]), newest["problem"]) == (7, 1, "")
+    assert first.poll() == -signal.SIGKILL
+    assert worker._process.poll() is None
+
+
+def test_of_many_requests_few_are_computed_and_the_last_is(worker: Worker) -> None:
+    worker.ask(asked(1.0))
+    found: dict[int, str | None] = {}
 
     def ask(number: int) -> None:
-        with newest.turn("page", number) as current:
-            if current():
-                time.sleep(0.01)
-                computed.append(number)
+        found[number] = worker.ask(asked(1 + number / 1000, n=number))
 
-    threads = [threading.Thread(target=ask, args=(number,)) for number in range(1, 1001)]
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(1, 201)]
     for thread in threads:
         thread.start()
+        time.sleep(0.001)
     for thread in threads:
         thread.join()
-    assert 1000 in computed[-2:]
-    assert len(computed) < 400
+    assert json.loads(str(found[200]))["n"] == 200
+    assert worker.computed < 100
 
 
-def test_lines_that_nobody_waits_for_end_between_two_predictions() -> None:
-    answers = iter([True, True])
-    waited_for = WANTED.set(lambda: next(answers, False))
-    try:
-        with pytest.raises(Unwanted):
-            theory_figures(SYSTEM, {"noise": 0.123, "dimension": 77})
-    finally:
-        WANTED.reset(waited_for)
-    assert theory_figures(SYSTEM, {"noise": 0.123, "dimension": 77}, seconds=0.1).figures
+def test_a_process_that_ends_is_named_and_replaced(worker: Worker) -> None:
+    worker.ask(asked(1.0))
+    thread = threading.Timer(0.5, worker._process.kill)
+    thread.start()
+    with pytest.raises(StudyError, match="has ended"):
+        worker.ask(asked(9.0))
+    assert json.loads(str(worker.ask(asked(2.0))))["problem"] == ""
 
 
-def forever(started: threading.Event) -> None:
-    """Compute until somebody ends it; nothing in here asks whether it is still wanted."""
-    started.set()
-    while True:
-        time.sleep(0.01)
+def test_a_process_ends_with_its_server(worker: Worker) -> None:
+    worker.ask(asked(1.0))
+    assert worker._process.stdin is not None
+    worker._process.stdin.close()  # as when the server is killed
+    assert worker._process.wait(10) == 0
 
 
-def test_a_newer_request_ends_a_long_prediction_of_its_own_page() -> None:
-    newest, ended = Newest(), []
-    started = [threading.Event(), threading.Event()]
-
-    def ask(place: int, page: str) -> None:
-        with newest.turn(page, 1):
-            try:
-                newest.compute(page, 1, lambda: forever(started[place]))
-            except Unwanted:
-                ended.append(page)
-
-    threads = [threading.Thread(target=ask, args=a) for a in enumerate(["one", "other"])]
-    for thread, begun in zip(threads, started, strict=True):
-        thread.start()
-        begun.wait(10)
-    # Both places are taken, and the third request gets the one of its own page.
-    with newest.turn("one", 2) as current:
-        assert current()
-        assert newest.compute("one", 2, lambda: 7) == 7
-        assert ended == ["one"]
-    with newest.turn("other", 2):
-        pass
-    for thread in threads:
-        thread.join(10)
-    assert ended == ["one", "other"]
-    with pytest.raises(Unwanted):
-        newest.compute("one", 1, lambda: 7)
+def test_a_system_that_no_process_can_import_is_named() -> None:
+    system = System(
+        name="own", title="Own", version="1", parameters=SYSTEM.parameters,
+        measure=lambda setting, rng: {}, predict=lambda setting: {},
+    )  # fmt: skip
+    with pytest.raises(StudyError, match="cannot be sent to another process"):
+        Worker(system, {})
 
 
-def test_a_computation_that_is_complete_is_not_ended() -> None:
-    complete = Interruptible()
-    assert complete.run(lambda: 3) == 3
-    complete.end()
-    assert sum(range(1000)) == 499_500  # nothing is raised here
-    with pytest.raises(Unwanted):
-        complete.run(lambda: 3)
-    ended = Interruptible()
-    ended.end()
-    with pytest.raises(Unwanted):
-        ended.run(lambda: 3)
-    failing = Interruptible()
-    with pytest.raises(ZeroDivisionError):
-        failing.run(lambda: 1 // 0)
+def test_a_script_may_explore_its_own_system(tmp_path: Path) -> None:
+    pytest.importorskip("cloudpickle")
+    script = (
+        WORKER_MODULE
+        + """
+import json
+from solvable.explore.worker import Worker
+worker = Worker(system, {})
+answer = json.loads(worker.ask({"values": {"noise": 2.0}, "panel": "square", "width": 800}))
+print(len(answer["figures"]), answer["problem"])
+worker.close()
+"""
+    )
+    (tmp_path / "script.py").write_text(script)
+    ran = subprocess.run(
+        [sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, check=False,
+        env=os.environ | {"PYTHONPATH": str(Path(solvable.__file__).parents[1])},
+    )  # fmt: skip
+    assert (ran.stdout.strip(), ran.returncode) == ("1", 0), ran.stderr
 
 
-def test_pages_do_not_drop_requests_of_each_other() -> None:
-    newest = Newest()
-    for page in ("one", "other"):
-        with newest.turn(page, 5) as current:
-            assert current()
-    with newest.turn("one", 4) as current:
-        assert not current()
+def test_a_refinement_ends_when_a_newer_request_waits() -> None:
+    setting = {"noise": 0.123, "dimension": 77}
+    lines = theory_figures(SYSTEM, setting, seconds=30.0, newer=lambda: True)
+    assert lines.figures
+    assert not lines.complete
+    assert 3 <= lines.predictions <= FEWEST + 1
+    whole = theory_figures(SYSTEM, setting, seconds=30.0)
+    assert whole.predictions > lines.predictions
+
+
+def test_a_page_opens_on_the_preset_quick_or_on_its_run() -> None:
+    system = registry.load("quadratic-network")
+    grid = system.presets["quick"].grid
+    start = start_of(system, None, {"noise": 0.3})
+    assert start["dimension"] in grid["dimension"]
+    assert start["noise"] == pytest.approx(0.3)
+    for name, setting in presets_of(system).items():
+        for parameter, values in (system.presets[name].grid if setting else {}).items():
+            assert setting[parameter] in values
+
+
+@pytest.mark.parametrize("name", [listing.name for listing in registry.available()])
+def test_every_preset_is_a_button(name: str) -> None:
+    system = registry.load(name)
+    assert set(presets_of(system)) == {*system.presets, "defaults"}
+
+
+def test_a_caption_describes_what_is_drawn() -> None:
+    caption = "Points: measured. Lines: predicted. Measured by hand. Histogram: all. In two words."
+    line, points = (Series("s", [1.0], [1.0], kind=kind) for kind in ("line", "points"))
+    shown = [
+        _as_drawn(Figure("f", "t", "x", "y", series, caption)).caption
+        for series in ([line], [line, points])
+    ]
+    assert shown == [
+        "Lines: predicted. In two words.",
+        "Points: measured. Lines: predicted. Measured by hand. In two words.",
+    ]
 
 
 def test_a_port_in_use_is_refused() -> None:

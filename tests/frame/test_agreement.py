@@ -290,6 +290,22 @@ def test_a_function_that_expects_zero_shows_its_power():
     assert power.passes
 
 
+def test_power_and_verdict_of_a_claim_have_one_status():
+    wide = row(within=0.9, relative=False, power=0.02)  # holds with any prediction
+    points = points_of(0, 6, scatter=0.01)
+    system = noise_system(claims=[row(), wide], chance=lambda *_: {"overlap": [0.05] * 4})
+    verdicts, powers = system.verdicts(points), system.power(points)
+    assert [one.status for one in powers] == [one.status for one in verdicts]
+    assert verdicts[1].status == "not testable"
+    assert (powers[1].powerless, powers[1].passes) == (True, False)
+
+
+@pytest.mark.parametrize("power", [0.0, -0.1, 0.95, 3.0, np.nan])
+def test_a_power_that_nothing_can_reach_is_refused(power):
+    with pytest.raises(InvalidParameter, match=r"allowed: a number above 0, at most 0\.9"):
+        row(power=power)
+
+
 def test_names_that_nothing_returns_are_refused():
     points = points_of(0, 3)
     with pytest.raises(

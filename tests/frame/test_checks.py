@@ -126,6 +126,10 @@ ALWAYS = Claim("always", "It is.", "derived", "None.", lambda points: Finding(0.
         ({"title": " "}, "its title is empty"),
         ({"parameters": Undescribed}, "parameter 'samples' has no description"),
         ({"claims": [MEAN, MEAN]}, "2 claims are named 'mean'"),
+        (
+            {"claims": [replace(MEAN, missing="run with --preset gone")]},
+            "claim 'mean' names the preset 'gone', which the system does not have",
+        ),
         ({"references": ()}, "it has no references"),
         ({"presets": {"quick": Preset("q", {"samples": (0,)})}}, "preset 'quick' has an invalid"),
         ({"presets": {"paper": Preset("p", {"samples": (9,)})}}, "it has no preset 'quick'"),

@@ -196,7 +196,7 @@ def test_a_theory_line_has_a_gap_where_the_prediction_raises_and_the_figure_says
               Panel("points", "Points", "error", [Trace("error", theory=None)])]  # fmt: skip
     found = system(predict=poles, panels=panels, axis=axis).drawn(points())
     plain, odd, *without = found.figures
-    line = np.asarray(plain.series[0].y)
+    line = np.asarray(plain.series[0].y)[::4]  # the computed places
     assert 0 < np.isnan(line).sum() < 5
     assert [series.kind for series in odd.series] == ["points"]
     assert plain.caption.startswith("See. The theory line is incomplete: error: ZeroDivisionError")

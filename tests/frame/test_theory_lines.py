@@ -14,8 +14,9 @@ from solvable.frame.panels import Panel
 from solvable.frame.parameters import Parameters
 from solvable.frame.points import Point
 from solvable.frame.system import System
-from solvable.frame.theory_lines import interpolated, refining_order
+from solvable.frame.theory_lines import interpolated, refining_order, smoothed
 from solvable.frame.traces import Trace
+from solvable.plots.figure import Series
 
 NAN = float("nan")
 
@@ -69,7 +70,7 @@ def test_a_slow_theory_line_stays_within_its_seconds_and_the_caption_says_so():
     assert 2 <= len(calls) <= 8
     assert f"interpolated between {len(calls) + 3} predictions" in figure.caption
     x, y = line_of(figure, "feature 1")
-    assert x.size == 40
+    assert x.size == 4 * 40 - 3
     np.testing.assert_allclose(1 - y, 1 / x, rtol=0.1)
 
 
@@ -119,3 +120,32 @@ def test_a_line_has_a_gap_where_nothing_is_predicted():
     assert np.isfinite(m).tolist() == [True, True, True, False, False]
     second = np.array([row["list"][1] for row in rows], dtype=float)
     assert np.isfinite(second).tolist() == [True, False, False, False, False]
+
+
+@pytest.mark.parametrize(("log_x", "log_y"), [(False, False), (True, False), (True, True)])
+def test_smooth_lines_follow_a_curve_through_its_computed_places(log_x, log_y):
+    x = np.geomspace(1, 1000, 40)
+    y = 1 / (1 + (x / 30) ** 4)
+    drawn = smoothed(Series("s", x, y), log_x=log_x, log_y=log_y)
+    assert len(drawn.x) == 4 * 40 - 3
+    np.testing.assert_allclose(drawn.y[::4], y)
+    exact = 1 / (1 + (np.asarray(drawn.x) / 30) ** 4)
+    straight = np.interp(np.log(drawn.x), np.log(x), y)
+    if log_x:
+        assert np.abs(drawn.y - exact).max() < 0.25 * np.abs(straight - exact).max()
+    if log_y:
+        np.testing.assert_allclose(drawn.y, exact, rtol=0.01)
+    assert (np.diff(drawn.y) <= 0).all()  # no overshoot
+
+
+def test_smooth_lines_keep_gaps_and_leave_other_series():
+    x, y = np.arange(12.0), np.array([*range(5), np.nan, np.nan, *range(5)])
+    drawn = smoothed(Series("s", x, y), log_x=False, log_y=False)
+    np.testing.assert_array_equal(np.isfinite(drawn.y[::4]), np.isfinite(y))
+    assert np.isnan(drawn.y[17:28]).all()
+    for other in (
+        Series("few", [1.0, 2.0], [1.0, 2.0]),
+        Series("points", x, x, "points"),
+        Series("back", x[::-1], x),
+    ):
+        assert smoothed(other, log_x=False, log_y=False) is other

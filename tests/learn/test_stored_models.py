@@ -266,3 +266,21 @@ def test_the_named_model_is_the_one_that_predicts(table, tmp_path):
     for method, member in zip(named, members, strict=True):
         again = fitted(method, data) if method.fit is None else method.fit(data.X, data.y)
         np.testing.assert_array_equal(member.predict(data.X), again.predict(data.X))
+
+
+def test_the_same_fit_gives_the_same_bytes(table, tmp_path, monkeypatch):
+    (tmp_path / "folder").mkdir()
+    copy = tmp_path / "folder" / "number.csv"
+    dataset(table, "number")
+    copy.write_text(table.with_name("number.csv").read_text())
+    monkeypatch.chdir(tmp_path)
+    written = []
+    for number, path in enumerate(["folder/number.csv", str(copy)]):
+        found = learn(load(path, target="number"), Request(folds=2))
+        # The order of the two entries of metadata was random, so each file is written eight times.
+        for _ in range(8):
+            model = save_fitted(found.model, tmp_path / f"{number}.safetensors", notes=found.notes)
+            written.append(model.read_bytes())
+    assert len(set(written)) == 1
+    assert b"folder" not in written[0]
+    assert b"number.csv" in written[0]

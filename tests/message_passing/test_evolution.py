@@ -82,6 +82,14 @@ def test_linear_labels_have_a_closed_form():
         assert found.best_overlap(ratio) == pytest.approx(exact, rel=1e-5)
 
 
+@pytest.mark.parametrize("ratio", [200.0, 1e3, 1e4])
+def test_with_noise_many_samples_leave_the_error_of_a_known_derivative(ratio):
+    # For q near 1 a label has the information E[sigma'(z)²] / Delta = 4, and 1 - q = 1 / (4 alpha).
+    evolution = state_evolution(AdditiveChannel((make_link("he2"),), (1.0,), 0.5))
+    for overlap in (evolution.best_overlap(ratio), evolution.overlap(ratio)):
+        assert ratio * (1 - overlap) == pytest.approx(0.25, rel=0.02)
+
+
 def test_a_fixed_point_is_one_of_the_plain_iteration():
     found = evolution_of("abs", 0.1)
     for ratio in (0.8, 1.3, 2.5):

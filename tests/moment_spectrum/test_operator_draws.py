@@ -301,3 +301,26 @@ def test_noise_is_symmetric_in_all_indices():
     # He_4(x_1) / 2 has variance 6, He_2(x_1) He_2(x_2) has 4; the standard error is 3 %.
     variance = np.var(found, axis=0)
     assert abs(variance[0] / variance[1] / 1.5 - 1) < 0.12
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"dimension": 34, "features": 5, "decay": 0.5, "samples": 14_875},
+        {"dimension": 20, "features": 3, "decay": 0.4, "samples": 4_000},
+    ],
+    ids=["five features", "three features"],
+)
+def test_plain_operators_have_the_predicted_overlaps_and_edges_near_the_bulk(setting):
+    """Learners on samples, with features that a few of them lose to the noise."""
+    known = system.parameters(correction="none", spectrum_samples=10**6, **setting)
+    prediction = system.predict(known)
+    runs = [system.measure(known, random_stream("near the bulk", seed)) for seed in range(16)]
+    for name, within in (("squared_overlap", 0.06), ("bulk_edges", 0.03)):
+        rows = np.array([run[name] for run in runs])
+        scatter = np.std(rows, axis=0, ddof=1) / 4
+        away = np.abs(rows.mean(axis=0) - np.array(prediction[name]))
+        assert (away < within + 2.5 * scatter).all(), name
+    # A feature that some learners lose has no eigenvalue of its own.
+    lost = np.array([run["squared_overlap"] for run in runs]).min(axis=0) < 0.05
+    assert all(prediction["eigenvalues"][k] is None for k in np.flatnonzero(lost))

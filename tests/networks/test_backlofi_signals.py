@@ -214,7 +214,7 @@ def test_importance_of_a_linear_layer_is_its_first_moment():
 
 
 def test_importance_of_a_square_layer_is_its_gradient():
-    """The gradient (1/n) sum y sigma'(h_i) v.z / |v| where sigma' is linear (lofi 35)."""
+    """The gradient (1/n) sum y sigma'(h_i) v.z / |v| where sigma' is linear (lofi 34)."""
     stream = random_stream(8)
     X = stream.standard_normal((300, 5))
     X -= X.mean(axis=0)

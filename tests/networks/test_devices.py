@@ -143,20 +143,6 @@ def test_samples_stay_where_a_number_of_directions_is_chosen(learner, classes_le
     np.testing.assert_allclose(there.transform(X), here.transform(X), atol=1e-6)
 
 
-@pytest.mark.parametrize("learner", [NeuralLoFiClassifier, NeuralLoFiRegressor])
-def test_a_stream_of_a_tensor_stays_there(learner):
-    X, y = classes(523, d=6, seed=4)
-    blocks = [Block(None, 40), Block("auto", 30)]
-    here = learner(blocks, random_state=1).fit_stream(X, y, chunk_rows=200)
-    there = learner(blocks, random_state=1)
-    tensor = torch.asarray(X).requires_grad_()
-    left = copies(lambda: there.fit_stream(tensor, torch.asarray(y), chunk_rows=200))
-    left.remove((523,))  # the labels, in two calls
-    left.remove((523,))
-    assert all(max(shape) <= 40 for shape in left), sorted(set(left))
-    np.testing.assert_allclose(there.predict(X), here.predict(X), rtol=1e-6, atol=1e-9)
-
-
 def test_copies_of_each_stage():
     X, y = classes(300)
     tensor = torch.asarray(X)

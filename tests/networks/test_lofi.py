@@ -10,7 +10,7 @@ from scipy.linalg import subspace_angles
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from solvable.errors import InvalidParameter, NoFeatureFound
+from solvable.errors import NoFeatureFound
 from solvable.learners import (
     Block,
     NeuralLoFiClassifier,
@@ -224,12 +224,6 @@ def test_a_direction_of_correlated_columns_is_found_where_it_is():
 
     assert squared_correlation("whitened") > 0.9
     assert squared_correlation("columns") < 0.5
-
-
-def test_streams_do_not_whiten(table):
-    X, _, y = table
-    with pytest.raises(InvalidParameter, match="Only fit, with samples in memory, whitens columns"):
-        NeuralLoFiTransformer([Block(6, None)], scaling="whitened").partial_fit(X, y)
 
 
 @pytest.mark.parametrize("scaling", ["columns", "whitened", "global", "none"])

@@ -18,7 +18,7 @@ from sklearn.svm import SVC
 
 from solvable.arrays import random_stream
 from solvable.data import load
-from solvable.learners import Block, NeuralLoFiClassifier, NeuralLoFiRegressor
+from solvable.learners import NeuralLoFiClassifier
 from solvable.networks.base import share_bounds, standardise_columns
 
 TABLES = {
@@ -76,19 +76,6 @@ def test_units_of_the_whole_do_not_matter():
     assert rule(X)
     assert rule(1e-9 * X)
     assert rule(X - 1e3)
-
-
-@pytest.mark.parametrize("chunk", [13, 300])
-@pytest.mark.parametrize("kind", [NeuralLoFiClassifier, NeuralLoFiRegressor])
-def test_a_stream_chooses_as_a_fit_does(chunk, kind):
-    X = pixels()
-    y = (X[:, 16] > X[:, 24]).astype(int)
-    model = kind([Block(None, 60), Block(4, 40)], random_state=0)
-    whole = model.fit(X, y).transform(X)
-    stream = model.fit_stream(X, y, chunk_rows=chunk).transform(X)
-    np.testing.assert_allclose(stream, whole, atol=1e-9)
-    model.set_params(scaling="global").fit(X, y)
-    np.testing.assert_allclose(model.transform(X), whole, atol=1e-12)
 
 
 @pytest.mark.slow

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -125,11 +127,48 @@ def test_available_memory_is_a_sane_number() -> None:
     assert memory.gigabytes(3e6) == "3 MB"
 
 
-def test_a_container_limits_the_machine(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "max").write_text("1000\n")
-    (tmp_path / "current").write_text("400\n")
-    files = (str(tmp_path / "max"), str(tmp_path / "current"))
-    monkeypatch.setattr(memory, "_LIMITS", (files,))
+@pytest.mark.parametrize(
+    ("line", "folder", "names"),
+    [
+        ("0::/job/step", "job/step", ("memory.max", "memory.current", "inactive_file")),
+        ("0::/job/step", "job", ("memory.max", "memory.current", "inactive_file")),
+        ("0::/elsewhere", "", ("memory.max", "memory.current", "inactive_file")),
+        (
+            "4:cpu,memory:/job/step",
+            "memory/job",
+            ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+        ),
+    ],
+)
+def test_a_control_group_limits_the_machine(
+    tmp_path: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    line: str,
+    folder: str,
+    names: tuple[str, str, str],
+) -> None:
+    (tmp_path / "cgroup").write_text(f"3:cpu:/other\n{line}\n")
+    group = tmp_path / "groups" / folder
+    group.mkdir(parents=True)
+    limit, usage, reclaimable = names
+    (group / limit).write_text("1000\n")
+    (group / usage).write_text("400\n")
+    monkeypatch.setattr(memory, "_PROCESS", tmp_path)
+    monkeypatch.setattr(memory, "_CGROUPS", tmp_path / "groups")
     assert memory.available_bytes() == 600
-    (tmp_path / "max").write_text("max\n")
+    # Cached files are given back when memory is needed.
+    (group / "memory.stat").write_text(f"anon 300\n{reclaimable} 50\n")
+    assert memory.available_bytes() == 650
+    (group / limit).write_text("max\n")
     assert memory.available_bytes() > 1e6
+
+
+def test_a_limit_of_the_address_space_counts() -> None:
+    program = (
+        "import resource\n"
+        "from solvable.memory import available_bytes\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (2 * 10**9, 2 * 10**9))\n"
+        "print(available_bytes())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert 1e9 < float(done.stdout) < 2e9

@@ -349,3 +349,16 @@ def test_hollow_points_are_white_inside_in_both_back_ends():
     traces = [trace for trace in draw_plotly(figure).data if trace.x[0] is not None]
     faces = [(trace.x[0], trace.marker.color, trace.marker.line.color) for trace in traces]
     assert faces == [(1.0, colour, "white"), (2.0, "white", colour)]
+
+
+@pytest.mark.parametrize("limits", [(1e-7, 1e-2), (1.0, 1e6), (1e-4, 1e20)])
+def test_powers_of_ten_are_labelled_as_long_as_other_ticks(limits):
+    figure = Figure("f", "T", "x", "y", [Series("a", [1.0, 2.0], limits)], y_scale="log")
+    axis = draw_plotly(figure)["layout"]["yaxis"]
+    # plotly's own powers of ten are in larger letters
+    assert axis["tickmode"] == "array"
+    assert len(axis["ticktext"]) == len(axis["tickvals"]) >= 3
+    for text, value in zip(axis["ticktext"], axis["tickvals"], strict=True):
+        exponent = text[2:].translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789"))
+        known = float(text) if "⁻" not in text and text[-1] in "01" else 10.0 ** int(exponent)
+        assert known == pytest.approx(value)

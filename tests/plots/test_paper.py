@@ -10,8 +10,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from matplotlib import rc_context
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.legend import Legend
+from matplotlib.text import Text
 
+import solvable
 from solvable.errors import InvalidParameter
 from solvable.plots.figure import Region
 from solvable.plots.files import saved
@@ -183,3 +187,41 @@ def test_labels_without_room_become_a_sentence() -> None:
 def test_a_width_out_of_range_is_refused(width: float) -> None:
     with pytest.raises(InvalidParameter, match=r"allowed: 1\.7 to 7"):
         draw_paper(FIGURES["plain"], width)
+
+
+@pytest.fixture
+def result():
+    settings_ = {"preset": None, "dimension": 10, "samples": [40, 60], "seeds": 2, "workers": 1}
+    return solvable.run("quadratic-network", **settings_)
+
+
+def fonts(drawn: Any) -> set[str]:
+    """Return the names of the fonts of all visible texts."""
+    return {text.get_fontname() for text in drawn.findobj(Text) if text.get_text()}
+
+
+def test_fonts_and_sizes_that_the_user_sets_are_kept_in_papers_alone(result):
+    with rc_context({"font.family": "serif", "axes.labelsize": 6.0}):
+        paper, report = result.figure("error", width=3.4), result.figure("error")
+    assert fonts(paper) == {"DejaVu Serif"}
+    assert fonts(report) == {"DejaVu Sans"}
+    plain = result.figure("error", width=3.4)
+    sizes = [
+        {text.get_fontsize() for text in drawn.texts if "error" in text.get_text()}
+        for drawn in (paper, plain)
+    ]
+    assert sizes == [{6.0}, {8.0}]
+
+
+@pytest.mark.parametrize("width", [None, 3.4])
+def test_own_points_are_added_with_their_name_and_colour(result, width):
+    before = result.figure("error", width=width)
+    after = result.figure("error", width=width, add={"mine": ([0.5, 0.6], [0.4, 0.3], [0.1, 0.1])})
+    legends = [{t.get_text() for t in f.findobj(Legend)[0].get_texts()} for f in (before, after)]
+    assert legends[1] - legends[0] == {"mine"}
+    assert legends[0] < legends[1]
+
+
+def test_own_points_of_unequal_length_are_refused(result):
+    with pytest.raises(InvalidParameter, match="x and y"):
+        result.figure("error", add={"mine": ([1.0, 2.0], [1.0])})

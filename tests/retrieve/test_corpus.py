@@ -81,7 +81,7 @@ def test_control_characters_are_removed_with_a_note(corpus_file):
         ("a.jsonl", b"{\n", "row 1, is not JSON"),
         ("a.jsonl", b"\xff\xfe\x00", "is not UTF-8 text"),
         ("a.csv", b"query,text\na,b\n", "has no column 'document'"),
-        ("a.parquet", b"PAR1", "is not a Parquet file"),
+        ("a.parquet", b"PAR1", "not a Parquet file"),
     ],
 )
 def test_bad_files_are_refused_in_one_line(tmp_path, name, content, message):

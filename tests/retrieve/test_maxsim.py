@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 
-from solvable.retrieve.evaluation import ndcg
+from solvable.models.late_interaction.scoring import ndcg
 from solvable.retrieve.maxsim import Blocks, maxsim, pack
 
 

@@ -1,4 +1,4 @@
-"""Losses and training against sentence-transformers, and exact resumption (extra `retrieval`)."""
+"""Losses and training against sentence-transformers (extra `retrieval`)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from solvable.errors import InvalidData  # noqa: E402
 from solvable.retrieve import students  # noqa: E402
 from solvable.retrieve.encoder import encode, load_encoder, new_student  # noqa: E402
 from solvable.retrieve.materials import Example  # noqa: E402
-from solvable.retrieve.phases import Phase, Schedule  # noqa: E402
+from solvable.retrieve.maxsim import maxsim_scores  # noqa: E402
+from solvable.retrieve.request import Phase, Schedule  # noqa: E402
 from solvable.retrieve.students import Description, read_student, save_student  # noqa: E402
-from solvable.retrieve.torch_maxsim import maxsim_scores  # noqa: E402
 from solvable.retrieve.training import Trainer, batches, minmax  # noqa: E402
 
 pytestmark = pytest.mark.retrieval
@@ -130,8 +130,7 @@ def test_ndcg_is_that_of_sentence_transformers(tiny):
         MultiVectorInformationRetrievalEvaluator,
     )
 
-    from solvable.retrieve.evaluation import evaluate
-    from solvable.retrieve.materials import HeldOut
+    from solvable.retrieve.materials import HeldOut, evaluate
 
     rows = examples(40)
     test = HeldOut(tuple(r.query for r in rows), tuple(r.documents[0] for r in rows))
@@ -169,49 +168,13 @@ def test_a_batch_has_one_domain_where_examples_suffice():
     assert len(used) >= 109
 
 
-@pytest.mark.parametrize("name", ["unsupervised", "distillation"])
-def test_a_resumed_stage_has_the_same_weights(tmp_path, name):
-    rows = examples(96, columns=4 if name == "distillation" else 1, scores=name == "distillation")
-    phase, plan = Phase(name, "multi"), Schedule(1e-3, 1.0, 16, 2)
-
-    def trainer():
-        student = new_student(Description("tiny"), ["a text"], 1)
-        return Trainer(student, phase, plan, rows, seed=1, learned=name == "unsupervised")
-
-    whole = trainer()
-    whole.run(tmp_path / "a", "run", lambda: None)
-    assert whole.done == 12
-    stopped = trainer()
-    for _ in range(5):
-        stopped.step()
-    stopped.checkpoint(tmp_path / "b", "run")
-    resumed = trainer()
-    resumed.run(tmp_path / "b", "run", lambda: None)
-    for key, value in whole.student.arrays().items():
-        np.testing.assert_array_equal(resumed.student.arrays()[key], value, err_msg=key)
-    # A checkpoint of another run, and a truncated one, are not used.
-    other = trainer()
-    other._resume(tmp_path / "b", "another run")
-    (tmp_path / "c").write_bytes((tmp_path / "b").read_bytes()[:1000])
-    other._resume(tmp_path / "c", "run")
-    assert other.done == 0
-
-
-def test_the_temperature_is_learned_on_request(tiny):
-    rows = examples(32)
-    trainer = Trainer(tiny, UNSUPERVISED, Schedule(1e-2, 1.0, 16), rows, seed=0, learned=True)
-    for _ in range(2):
-        trainer.step()
-    assert abs(float(trainer._log_scale.detach())) > 0
-
-
 @pytest.mark.parametrize("kind", ["static", "tiny"])
 @pytest.mark.parametrize("mode", ["multi", "dense"])
 def test_a_saved_student_gives_the_same_vectors(tmp_path, kind, mode):
     described = Description(kind, mode=mode, prompts=True)
     student = new_student(described, [e.documents[0] for e in examples(200)], 0)
     path = save_student(tmp_path / "model.safetensors", described, student.arrays())
-    loaded, _ = load_encoder(path)
+    loaded = load_encoder(path)
     texts = ["sort a list", "", "nodes of a graph " * 40]
     for task in ("query", "document"):
         before = encode(student.view(mode), texts, task)

@@ -60,8 +60,7 @@ def test_strong_directions_hide_a_feature_and_deflation_shows_it():
     bare = direction_profile(LAW, variances=weak, direction_variance=1, n_samples=1_500)
     found = simulated(strong, 1.0, 1_500, 12)
     error = found.std(axis=0, ddof=1) / np.sqrt(12)
-    # Levels of a bulk repel, so that the largest overlap differs from that of independent levels.
-    assert abs(raw.best_squared_overlap - found[:, 0].mean()) < 3 * error[0] + 0.06
+    assert abs(raw.best_squared_overlap - found[:, 0].mean()) < 3 * error[0] + 0.03
     assert abs(raw.best_rank - found[:, 1].mean()) < 3 * error[1] + 2
     alone = simulated(weak, 1.0, 1_500, 8)
     assert bare.best_squared_overlap == pytest.approx(alone[:, 0].mean(), abs=0.03)
@@ -144,7 +143,3 @@ def test_unusable_arguments_are_refused():
         direction_profile(LAW, variances=np.array([1.0, 0.0]), direction_variance=1, n_samples=10)
     with pytest.raises(InvalidParameter, match="n_samples"):
         direction_profile(LAW, variances=np.ones(3), direction_variance=1, n_samples=0)
-    with pytest.raises(InvalidParameter, match="direction"):
-        direction_profile(
-            LAW, variances=np.ones(3), direction_variance=1, n_samples=10, direction=2
-        )

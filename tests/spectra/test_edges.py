@@ -12,18 +12,17 @@ from solvable.spectra.edges import (
     tracy_widom_quantile,
     upper_edge,
     weighted_bulk,
-    weighted_bulk_edges,
 )
 
 
 @pytest.mark.parametrize("aspect_ratio", [0.5, 1.5, 4.0, 100.0])
 @pytest.mark.parametrize("weight", [1.0, -2.5])
 def test_equal_weights_give_marchenko_pastur(aspect_ratio, weight):
-    edges = weighted_bulk_edges(np.full(50, weight), aspect_ratio, centre=False)
+    found = weighted_bulk(weights=np.full(50, weight), aspect_ratio=aspect_ratio, centre=False)
     shape = 1 / aspect_ratio
     low = (1 - np.sqrt(shape)) ** 2 if aspect_ratio > 1 else 0.0
     expected = sorted([weight * low, weight * (1 + np.sqrt(shape)) ** 2])
-    np.testing.assert_allclose(edges, expected, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose([found.lower, found.upper], expected, rtol=1e-9, atol=1e-12)
 
 
 def test_fluctuation_scale_is_the_one_of_wishart_matrices():
@@ -146,7 +145,7 @@ def test_margin_moves_each_edge_by_its_own_scale():
 )  # fmt: skip
 def test_bad_weights(weights, message):
     with pytest.raises(InvalidData, match=message):
-        weighted_bulk_edges(weights, 2.0)
+        weighted_bulk(weights=weights, aspect_ratio=2.0)
 
 
 @pytest.mark.parametrize("probability", [0.0, 1.0, -0.1, np.nan])
@@ -157,6 +156,6 @@ def test_bad_probability(probability):
 
 def test_bad_numbers():
     with pytest.raises(InvalidParameter, match="aspect_ratio"):
-        weighted_bulk_edges(np.ones(2), 0.0)
+        weighted_bulk(weights=np.ones(2), aspect_ratio=0.0)
     with pytest.raises(InvalidParameter, match="scale"):
         semicircle(scale=-1.0)

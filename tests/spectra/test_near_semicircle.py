@@ -9,31 +9,26 @@ from solvable.errors import InvalidData, InvalidParameter
 from solvable.spectra import threshold_ratio
 from solvable.spectra.near_semicircle import (
     critical_profile,
-    overlap_at_threshold,
     rounding_width,
     spiked_overlap,
-    spiked_positions,
 )
 
 
 def spiked_semicircle(size, ratio, repeats, rng):
-    """Squared overlaps and places for a spike of squared height ``ratio`` in a GOE matrix."""
-    overlaps, places = np.empty((2, repeats))
+    """Squared overlaps for a spike of squared height ``ratio`` in a GOE matrix."""
+    overlaps = np.empty(repeats)
     for k in range(repeats):
         root = rng.standard_normal((size, size))
         matrix = (root + root.T) / np.sqrt(2 * size)
         matrix[0, 0] += np.sqrt(ratio)
-        values, vectors = np.linalg.eigh(matrix)
-        overlaps[k], places[k] = vectors[0, -1] ** 2, values[-1]
-    return overlaps, places
+        overlaps[k] = np.linalg.eigh(matrix)[1][0, -1] ** 2
+    return overlaps
 
 
 def test_weak_spikes_obey_the_spiked_semicircle_law():
     heights = np.array([2.0, -1.5, 0.5])
     overlap = spiked_overlap(heights=heights, noise=1.0, aspect_ratio=1.0)
     np.testing.assert_allclose(overlap, [1 - 1 / 4, 1 - 1 / 2.25, 0.0], rtol=1e-12, atol=1e-15)
-    places = spiked_positions(heights=heights, noise=1.0, aspect_ratio=1.0)
-    np.testing.assert_allclose(places, [2.5, -(1.5 + 1 / 1.5), 2.0], rtol=1e-12)
     np.testing.assert_allclose(threshold_ratio(heights=heights, noise=1.0), [0.25, 1 / 2.25, 4.0])
 
 
@@ -41,15 +36,11 @@ def test_weak_spikes_obey_the_spiked_semicircle_law():
 def test_simulated_spike_above_threshold(ratio):
     rng = np.random.default_rng(3)
     size, repeats = 200, 40
-    overlaps, places = spiked_semicircle(size, ratio, repeats, rng)
+    overlaps = spiked_semicircle(size, ratio, repeats, rng)
     arguments = {"heights": np.array([1.0]), "noise": 1.0, "aspect_ratio": ratio}
     mean, error = overlaps.mean(), overlaps.std() / np.sqrt(repeats)
     found = spiked_overlap(**arguments, n_features=size)[0]
     assert mean == pytest.approx(found, abs=4 * error)
-    error = places.std() / np.sqrt(repeats)
-    place = spiked_positions(**arguments)[0] * np.sqrt(ratio)
-    # Finite size moves the place by O(1/D).
-    assert places.mean() == pytest.approx(place, abs=4 * error + 2 / size)
 
 
 @pytest.mark.parametrize("ratio", [0.4, 0.8, 1.0, 1.3, 1.6])
@@ -57,7 +48,7 @@ def test_overlap_is_smooth_through_threshold(ratio):
     """One curve for all sizes, here far from the size behind the table."""
     rng = np.random.default_rng(int(10 * ratio))
     size, repeats = 120, 250
-    overlaps, _ = spiked_semicircle(size, ratio, repeats, rng)
+    overlaps = spiked_semicircle(size, ratio, repeats, rng)
     found = spiked_overlap(heights=np.ones(1), noise=1.0, aspect_ratio=ratio, n_features=size)[0]
     error = overlaps.std() / np.sqrt(repeats)
     # The next order is D^(-1/3) times smaller than the rounding, measured below a tenth of it.
@@ -65,26 +56,23 @@ def test_overlap_is_smooth_through_threshold(ratio):
 
 
 def label_weighted(D, ratio, weights, repeats):
-    """Overlaps and places of the features of T = y = h2 among Gaussian features."""
+    """Overlaps of the features of T = y = h2 among Gaussian features."""
     rng = np.random.default_rng(4)
-    overlaps, places = np.empty((2, repeats, weights.size))
+    overlaps = np.empty((repeats, weights.size))
     for k in range(repeats):
         F = rng.standard_normal((round(ratio * D), D))
         y = (F[:, : weights.size] ** 2 - 1) @ weights / np.sqrt(2)
         matrix = (F.T * (y - y.mean())) @ F / len(F)
-        values, vectors = np.linalg.eigh(matrix)
-        squared = vectors[: weights.size] ** 2
-        best = squared.argmax(axis=1)
-        overlaps[k], places[k] = squared[np.arange(weights.size), best], values[best]
-    return overlaps, places
+        overlaps[k] = (np.linalg.eigh(matrix)[1][: weights.size] ** 2).max(axis=1)
+    return overlaps
 
 
-def test_strong_features_overlap_and_place():
-    """The coupling 1 + 4 lambda² sets both the loss and the shift of a strong feature."""
+def test_overlaps_of_strong_features():
+    """The coupling 1 + 4 lambda² sets the loss of a strong feature."""
     weights = np.array([0.85, -0.45, 0.28])
     weights /= np.linalg.norm(weights)
     D, ratio, repeats = 120, 96.0, 10
-    overlaps, places = label_weighted(D, ratio, weights, repeats)
+    overlaps = label_weighted(D, ratio, weights, repeats)
     arguments = {
         "heights": np.sqrt(2) * weights,
         "noise": 1.0,
@@ -95,11 +83,6 @@ def test_strong_features_overlap_and_place():
     # Higher orders in D/n: measured below 0.004 here; the plain law is off by 0.017 for feature 1.
     np.testing.assert_allclose(overlaps.mean(axis=0), found, atol=0.01)
     assert 1 - 1 / (ratio * 2 * weights[0] ** 2) - overlaps[:, 0].mean() > 0.012
-    heights = arguments["heights"]
-    shift = (places.mean(axis=0) - heights)[0]
-    error = places[:, 0].std() / np.sqrt(repeats)
-    ours = spiked_positions(**arguments)[0] - heights[0]
-    assert shift == pytest.approx(ours, abs=3 * error)
 
 
 def test_far_above_threshold_the_loss_is_perturbative():
@@ -146,9 +129,8 @@ def test_rounding_in_words():
     assert rounding_width(1000) == pytest.approx(0.1)
     for D in (100, 10_000):
         ratio = 0.85 * D ** (-1 / 3)
-        assert overlap_at_threshold(D) == pytest.approx(ratio / (1 + ratio))
         found = spiked_overlap(heights=np.ones(1), noise=1.0, aspect_ratio=1.0, n_features=D)
-        assert found[0] == pytest.approx(overlap_at_threshold(D))
+        assert found[0] == pytest.approx(ratio / (1 + ratio))
 
 
 @given(
@@ -167,8 +149,6 @@ def test_invariances(height, noise, coupling, ratio, factor):
     np.testing.assert_allclose(scaled, found, rtol=1e-6)
     assert found[0] == found[1]
     assert 0 <= found[0] <= 1
-    places = spiked_positions(heights=both, noise=noise, couplings=rows, aspect_ratio=ratio)
-    assert places[0] == -places[1] >= 2 * np.sqrt(noise / ratio)
     grid = np.geomspace(ratio, 10 * ratio, 5)
     rising = spiked_overlap(
         heights=both, noise=noise, couplings=rows + 1e-3, aspect_ratio=grid, n_features=500
@@ -182,7 +162,7 @@ def test_bad_input():
     with pytest.raises(InvalidData, match="couplings"):
         spiked_overlap(**good, aspect_ratio=1.0, couplings=np.ones(3))
     with pytest.raises(InvalidData, match="at least 0"):
-        spiked_positions(**good, aspect_ratio=1.0, couplings=-np.ones(2))
+        spiked_overlap(**good, aspect_ratio=1.0, couplings=-np.ones(2))
     with pytest.raises(InvalidParameter, match="aspect_ratio"):
         spiked_overlap(**good, aspect_ratio=np.array([1.0, 0.0]))
     with pytest.raises(InvalidParameter, match="noise"):

@@ -25,6 +25,18 @@ def test_weights_add_up_and_lines_in_the_logarithm_are_exact(samples, per_octave
     assert weights @ [size.index for size in sizes] == pytest.approx(per_octave * np.log2(samples))
 
 
+def test_cubics_in_the_logarithm_are_exact_if_curved():
+    """Without `curved` the weights add h² f'' / 6 to a function f of log n, with steps h."""
+    at = np.array([600.0, 7_000.0, 14_875.0])
+    for power in (1, 2, 3):
+        found = []
+        for samples in at:
+            sizes = lattice_sizes(samples, curved=True)
+            places = np.array([size.index for size in sizes]) / 4
+            found.append(np.array([size.weight for size in sizes]) @ places**power)
+        np.testing.assert_allclose(found, np.log2(at) ** power)
+
+
 def test_weights_are_smooth_where_the_sizes_change():
     place = np.linspace(39, 41, 201)
     weights = np.zeros((place.size, 60))

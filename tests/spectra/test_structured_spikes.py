@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from solvable.errors import InvalidData, InvalidParameter
-from solvable.spectra.edges import weighted_bulk_edges
+from solvable.spectra.edges import weighted_bulk
 from solvable.spectra.structured_spikes import (
     Background,
     WeightedSample,
@@ -52,7 +52,8 @@ def test_edges_are_those_of_the_weighted_covariance():
     sample = WeightedSample(weights, np.full(3000, 1 / 3000), np.ones((3000, 1)))
     # 3,000 atoms stand for 3,000 samples: nothing is clipped.
     found = predict([0.1], 3000, 500, sample)
-    np.testing.assert_allclose(found.bulk_edges, weighted_bulk_edges(weights, 6.0), rtol=1e-6)
+    edges = weighted_bulk(weights=weights, aspect_ratio=6.0)
+    np.testing.assert_allclose(found.bulk_edges, (edges.lower, edges.upper), rtol=1e-6)
 
 
 def simulate(columns, samples, height, repeats, background=0.0):

@@ -10,7 +10,8 @@ from solvable.cli import main
 from solvable.errors import InvalidParameter
 from solvable.frame.registry import load
 from solvable.study import Study, run_study
-from solvable.study.compare import compare_runs
+from solvable.study import load as load_run
+from solvable.study.compare import compare_runs, tables
 from solvable.study.differences import holm, paired_interval, welch_interval
 
 
@@ -108,3 +109,14 @@ def test_intervals_cover_95_percent(pairs):
         covered += low <= 0.3 <= high
     # four standard errors of a share of 95 %
     assert abs(covered / count - 0.95) < 4 * (0.95 * 0.05 / count) ** 0.5
+
+
+def test_a_metric_that_one_run_alone_has_is_named(tmp_path, toy):
+    for name in ("a", "b"):
+        run_study(Study(toy, {"size": [5]}, 2), tmp_path / name, workers=1)
+    first, other = load_run(tmp_path / "a", toy), load_run(tmp_path / "b", toy)
+    for row in other.snapshot.tasks:
+        row["metrics"]["newer"] = 1.0
+    runs = tables(compare_runs([first, other]))[0].to_text()
+    assert "no setting" in runs
+    assert "also measures newer" in runs

@@ -291,3 +291,34 @@ def test_study_file_of_an_installed_system():
     study = Study.from_toml('system = "sequential-recovery"\n[grid]\nsamples = [1000]')
     assert study.system.name == "sequential-recovery"
     assert study.points[0]["samples"] == 1000
+
+
+POINTS = [{"size": 20, "scale": 0.5}, {"size": 10, "scale": 2.0}, {"size": 20, "scale": 0.5}]
+
+
+def test_points_are_settings_that_are_no_product(toy):
+    study = Study(toy, {"kind": ["mean", "median"]}, 2, points=POINTS)
+    settings = {(p["size"], p["scale"], p["kind"]) for p in study.points}
+    assert settings == {(s, x, k) for s, x in ((20, 0.5), (10, 2.0)) for k in ("mean", "median")}
+    again = Study.from_toml(study.to_toml(), toy)
+    assert again.fingerprint == study.fingerprint
+    grid = Study(toy, {"kind": ["mean", "median"], "size": 10, "scale": 2.0}, 2)
+    assert {task.identity for task in grid.tasks} < {task.identity for task in study.tasks}
+
+
+def test_points_replace_the_preset(toy):
+    study = Study(toy, preset="quick", points=[{"size": 7}])
+    assert [(p["size"], p["scale"]) for p in study.points] == [(7, 2.0)]
+
+
+@pytest.mark.parametrize(
+    ("grid", "points", "words"),
+    [
+        ({"size": 3}, POINTS, "size is given in the points and in the grid"),
+        ({}, [{"size": 3}, {"scale": 1.0}], "point 2 names scale, the first one size"),
+        ({}, [{"sizes": 3}], "sizes"),
+    ],
+)
+def test_points_that_are_no_settings_are_refused(toy, grid, points, words):
+    with pytest.raises(InvalidParameter, match=words):
+        Study(toy, grid, points=points)

@@ -12,7 +12,7 @@ from solvable.study import Study, load, run_study
 from solvable.study.execute import Outcome
 from solvable.study.store import Store
 from solvable.study.tables import metric_tables
-from solvable.systems.base import Claim, NotTestable, Point
+from solvable.systems.base import Agreement, Claim, Finding, NotTestable, Point
 
 
 @pytest.fixture
@@ -284,3 +284,27 @@ def test_no_such_directory_or_an_empty_one(tmp_path, toy):
 def test_a_system_that_is_not_installed(done):
     with pytest.raises(UnknownSystem, match="system is 'toy'"):
         load(done.directory)
+
+
+NEWER = Agreement(
+    "size", "A metric that was added later.", "size", "derived", within=0.1, because="None.",
+    expected=1.0,
+)  # fmt: skip
+
+
+def test_a_claim_on_a_newer_metric_is_not_testable_on_a_stored_run(toy, tmp_path):
+    run_study(Study(toy, {"size": [3]}, 2), tmp_path, workers=1)
+    nan = Claim("nan", "A function of the metric.", "derived", "any",
+                lambda points: Finding(float(points[0].mean("size")), 1.0, 0.1))  # fmt: skip
+    toy.claims = (*toy.claims, NEWER, nan)
+    verdicts = {verdict.claim: verdict for verdict in load(tmp_path, toy).verdicts}
+    for name in ("size", "nan"):
+        assert verdicts[name].status == "not testable"
+        assert "measured before this metric existed; run again" in verdicts[name].reason
+
+
+def test_a_claim_that_names_a_wrong_metric_is_an_error_of_a_fresh_run(toy, tmp_path):
+    toy.claims = (NEWER,)
+    (verdict,) = run_study(Study(toy, {"size": [3]}, 2), tmp_path, workers=1).verdicts
+    assert verdict.status == "error"
+    assert "Correct the claim's row" in verdict.reason

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -7,9 +9,12 @@ from solvable.plots.numbers import format_with_error
 from solvable.study.tables import (
     LONGEST_LIST,
     MetricTable,
+    counts_line,
     format_value,
     long_metrics,
     metric_tables,
+    raw_rows,
+    raw_table,
     varying_parameters,
     verdict_rows,
 )
@@ -168,3 +173,42 @@ def test_a_study_without_points_has_no_tables() -> None:
 )
 def test_values_of_parameters(value: object, text: str) -> None:
     assert format_value(value) == text
+
+
+def test_counts_separate_failures_from_what_other_settings_test(verdicts):
+    assert counts_line(verdicts) == "1 claim holds, 1 fails; 1 needs other settings."
+    noisy = replace(
+        verdicts[2], reason="too noisy for a tolerance of 1: run at least 2 more replicates"
+    )
+    weak = replace(verdicts[0], notices=0.5)
+    assert counts_line([weak, verdicts[0], noisy]) == (
+        "2 claims hold (1 weakly), 0 fail; 1 needs more replicates."
+    )
+
+
+def test_numbers_that_no_claim_judges_have_a_distance_in_standard_errors():
+    metrics = [{"a": 1.0, "b": [0.0, 2.0], "c": 5.0}, {"a": 3.0, "b": [0.0, 4.0], "c": 5.0}]
+    point = Point({"n": 7}, metrics, {"a": 4.0, "b": [None, 3.0], "word": "phase"})
+    other = Point({"n": 8}, [{"a": 1.0}], {"a": 2.0})
+    rows = raw_rows([point, other])
+    assert [(row.metric, row.setting) for row in rows] == [
+        ("a", "n=7"),
+        ("a", "n=8"),
+        ("b[2]", "n=7"),
+    ]
+    assert rows[0].distance == pytest.approx(-2.0)  # 2 ± 1 for 4
+    assert rows[1].distance is None  # one replicate has no error
+    assert rows[2].distance == pytest.approx(0.0)
+    text = raw_table(rows).to_text()
+    assert "−2.0" in text or "-2.0" in text
+
+
+def test_digits_of_a_verdict_end_at_a_thousandth_of_the_tolerance(verdicts):
+    exact = replace(
+        verdicts[0], measured=1 + 2.86e-11, standard_error=6.2e-12, expected=1.0, tolerance=0.05
+    )
+    assert verdict_rows([exact])[0].measured == "1 ± 0"
+    near = replace(exact, measured=0.98765432, standard_error=6.2e-12)
+    assert verdict_rows([near])[0].measured == "0.9877 ± 0"
+    wide = replace(exact, measured=0.98765432, standard_error=6.2e-4)
+    assert verdict_rows([wide])[0].measured == "0.98765 ± 0.00062"

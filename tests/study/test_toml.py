@@ -34,7 +34,7 @@ def test_numbers_keep_every_bit():
 
 def test_header():
     read = parse_study(format_study(HEADER, {}))
-    assert read.model_dump() == {**HEADER, "grid": {}}
+    assert read.model_dump() == {**HEADER, "grid": {}, "points": []}
 
 
 @pytest.mark.parametrize("value", [None, {"a": 1}, [None], object()])

@@ -50,7 +50,7 @@ def test_another_kind_of_target_is_refused_by_name(saved):
 
 def test_a_newer_format_is_refused(saved):
     rewrite(saved, {"format": 99})
-    with pytest.raises(InvalidData, match="newer solvable"):
+    with pytest.raises(InvalidData, match="newer checkout"):
         HierarchicalTarget.load(saved)
 
 

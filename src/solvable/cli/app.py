@@ -6,11 +6,14 @@ import os
 import re
 import signal
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from cyclopts import App, CycloptsError, Parameter
 
+from solvable.cli import on_signals
 from solvable.cli.activations import activations
 from solvable.cli.cite import cite
 from solvable.cli.compare import compare
@@ -31,6 +34,9 @@ from solvable.cli.theory import theory
 from solvable.cli.verify import verify
 from solvable.errors import SolvableError, quoted, shortened, unknown_choice
 from solvable.paths import printable
+
+if TYPE_CHECKING:
+    from sys import UnraisableHookArgs
 
 HELP = """\
 Solvable models of feature learning: theory and experiment on the same axes.
@@ -121,27 +127,17 @@ def _version() -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; expected errors print one line on standard error.
-
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        Command-line arguments; default those of this process.
-
-    Returns
-    -------
-    int
-        0 success, 1 a claim or a task failed, 2 bad input, 130 Ctrl-C or SIGTERM, 141 broken pipe.
-    """
+    """Run the command line, as :func:`solvable.cli.main` describes."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    if arguments is None:
-        # job schedulers and `timeout` end a run with SIGTERM, which must keep finished work too
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             # a terminal without a character such as "±" shows a question mark
             stream.reconfigure(errors="replace")
     try:
+        if arguments is None:
+            # job schedulers and `timeout` end a run with SIGTERM, which must keep finished work too
+            on_signals(signal.default_int_handler)
+            sys.unraisablehook = _interrupt_again
         status = _call(words)
         sys.stdout.flush()
     except BrokenPipeError:
@@ -156,11 +152,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status
 
 
+def _interrupt_again(ignored: UnraisableHookArgs) -> None:
+    """Repeat an interrupt that Python ignored, as it ignores exceptions of callbacks and `__del__`."""
+    if ignored.exc_type is KeyboardInterrupt:
+        threading.Timer(0.01, signal.raise_signal, [signal.SIGINT]).start()
+    else:
+        sys.__unraisablehook__(ignored)
+
+
 def _message(error: Exception, words: list[str]) -> str:
     """Return the line for an exception that ends a command."""
     cause = error.__cause__ if isinstance(error, CycloptsError) else error
     if isinstance(cause, SolvableError):
         return str(cause)
+    if isinstance(cause, MemoryError):
+        from solvable.memory import available_bytes, gigabytes
+
+        seen = shortened(printable(str(cause))).rstrip(".") or "no more could be allocated"
+        return (
+            f"not enough memory: {seen}; {gigabytes(available_bytes())} are free under the limits of "
+            "this process. Use smaller sizes, fewer --workers, or a job with more memory."
+        )
     if isinstance(error, CycloptsError):
         return _explain(error, words)
     if isinstance(error, OSError) and error.errno is not None:

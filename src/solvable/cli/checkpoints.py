@@ -15,7 +15,6 @@ def follow(
     paths: Sequence[Path],
     order: Order,
     heads: int | None,
-    quick: bool,
     seed: int,
     workers: int,
     output: Path | None,
@@ -28,23 +27,22 @@ def follow(
 
     from solvable.cli.terminal import note, status_line, write, write_json
     from solvable.diagnose.checkpoints.following import diagnose_series
-    from solvable.diagnose.checkpoints.kept_fits import KeptFits
     from solvable.diagnose.checkpoints.output import checkpoints_text
     from solvable.diagnose.checkpoints.report import reserve, write_files
     from solvable.diagnose.checkpoints.series import open_series
+    from solvable.diagnose.kept_rows import KeptRows
     from solvable.plots.words import counted
     from solvable.progress import progress_bar
 
     with status_line("reading", shown=not quiet):
         series = open_series(list(paths), order=order)
-        directory, fingerprint = reserve(series, output, f"{seed} {heads} {quick} {order}")
-    kept = KeptFits(directory, fingerprint)
+        directory, fingerprint = reserve(series, output, f"{seed} {heads} {order}")
+    kept = KeptRows.beside(directory, fingerprint)
     if not quiet:
         note(f"{series.name}: {counted(len(series.checkpoints), 'checkpoint')}. {series.order}")
     with progress_bar(shown=not quiet, lines=progress, unit="matrices") as show:
         found = diagnose_series(
             series,
-            quick=quick or None,
             heads=heads,
             seed=seed,
             workers=workers,
@@ -54,7 +52,6 @@ def follow(
     words = ["solvable", "diagnose", *map(str, paths)]
     words += ["--order", order] if order != "name" else []
     words += ["--heads", str(heads)] if heads is not None else []
-    words += ["--quick"] if quick else []
     words += ["--seed", str(seed)] if seed else []
     with status_line("writing report", shown=not quiet):
         files, content = write_files(
@@ -65,5 +62,6 @@ def follow(
         write_json(content | {"files": files})
     elif not quiet:
         write(*checkpoints_text(found, files, sys.stdout))
-    # Status 1: the files were read, but no matrix has a phase.
-    return 0 if any(fit and fit.fitted for row in found.histories for fit in row.fits) else 1
+    # Status 1: the files were read, but no matrix can be measured.
+    every = (one for row in found.histories for one in row.measurements)
+    return 0 if any(one is not None and one.norm is not None for one in every) else 1

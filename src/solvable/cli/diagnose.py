@@ -12,7 +12,6 @@ from solvable.cli.settings import Flag
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from solvable.data.weights.stored import Weights
     from solvable.diagnose.attention.heads_of_file import AttentionRequest
     from solvable.diagnose.diagnosed import Diagnosed
     from solvable.diagnose.kept_rows import KeptRows
@@ -23,11 +22,11 @@ def diagnose(
     /,
     *checkpoints: Path,
     initial: Path | None = None,
+    adapter: Flag = False,
+    key: str | None = None,
     heads: int | None = None,
     pair: list[tuple[str, str]] | None = None,
     inputs_first: Flag = False,
-    prune: Path | None = None,
-    factors: Flag = False,
     evaluate: str | None = None,
     quick: Flag = False,
     order: Literal["name", "time", "given"] = "name",
@@ -36,6 +35,8 @@ def diagnose(
     memory: float | None = None,
     output: Path | None = None,
     details: Flag = False,
+    check: Flag = False,
+    csv: Flag = False,
     json: Flag = False,
     progress: Flag = False,
     quiet: Flag = False,
@@ -45,11 +46,11 @@ def diagnose(
     For example:
       solvable diagnose model.safetensors
       solvable diagnose model.safetensors --initial before.safetensors
-      solvable diagnose weights.npz --output diagnosis --json > rows.json
+      solvable diagnose weights.npz --quick --csv > rows.csv
+      solvable diagnose weights.npz --evaluate loss.py:loss
       solvable diagnose gpt.safetensors --heads 12
       solvable diagnose my-model/
       solvable diagnose weights.npz --pair W_Q W_K --heads 8
-      solvable diagnose model.safetensors --prune smaller --evaluate loss.py:loss
       solvable diagnose training/checkpoint-*
 
     WEIGHTS is a folder as model hubs lay it out, or one file: .safetensors, .npz, .npy,
@@ -57,23 +58,20 @@ def diagnose(
     weights); nothing in it is ever executed. Models in Python, also of scikit-learn, are
     passed to solvable.diagnose_weights. Each spectrum is fitted by a bulk of noise with
     signals beyond it, by a power law, or by neither, and every law is tested.
-    The output lists the phase of each matrix, its learned features, and the values
-    that a cut at the edge of the noise would keep. No data are needed. To
-    know the effect of a cut on the loss, measure the loss on held-out data: --prune writes
-    copies with all suggested cuts (pruned) and with the best size of each value kept
-    (denoised), and --evaluate measures and ranks them.
+    The output lists for each matrix a lower bound on its directions, what had to be taken
+    out (single entries, rows, columns, a mean), its phase, and its learned features. No data
+    are needed.
 
     If array names mark queries and keys, the product query^T key of each attention
     head is diagnosed as one matrix: its learned directions, and noise from the
     initial weights or noise that a penalty has cut.
 
-    Several files or folders, or a folder of checkpoints, are one training: phase, features,
-    tail and norm of each matrix are drawn along it, and the output states which matrices
-    stopped changing and which show signs of overfitting.
+    Several files or folders, or a folder of checkpoints, are one training: directions, stable
+    rank and norm of each matrix are drawn along it, and the output states which matrices
+    stopped changing.
 
-    The output directory holds report.html and result.json. A run that was stopped or
-    killed goes on from its finished matrices if the same command is run again. The exit
-    status is 1 if no matrix could be fitted.
+    The output directory holds report.html, rows.csv and result.json. A run that was stopped or
+    killed goes on from its finished matrices if the same command is run again.
 
     Parameters
     ----------
@@ -83,21 +81,22 @@ def diagnose(
         Further checkpoints of the same training.
     initial
         The weights before training, under the same names; the change is diagnosed too.
+    adapter
+        Also write the change since --initial as LoRA factors, into the folder adapter of the output.
+    key
+        Dictionary in a checkpoint, such as ema. [default: the state dict of the model]
     heads
         Number of attention heads. [default: read from the file or from config.json next to it]
     pair
         Names of a query array and its key array, if not found automatically; repeatable.
     inputs_first
         The arrays of --pair are stored as (inputs, outputs), as in GPT-2; torch stores (outputs, inputs).
-    prune
-        New directory for pruned and denoised weights, in the format that was read.
-    factors
-        With --prune, also write each cut matrix as two thin factors, NAME.left and NAME.right.
     evaluate
-        FILE.py:FUNCTION, which takes the path of weights and returns the loss, or the losses of all
-        held-out rows; executes your file.
+        FILE.py:FUNCTION, which takes a dictionary of arrays and returns a loss above 0; the smallest rank
+        of each matrix that keeps it within 1 % is measured by bisection. Executes your file.
     quick
-        Only norm, stable rank, edge and tail of each matrix, untested, for sorting and plotting.
+        Only lower bound, stable rank, outliers and change of each matrix, in a tenth of the time: no law
+        is fitted.
     order
         Order of checkpoints: by the step or epoch in their names, by the time of writing, or as given.
     seed
@@ -109,8 +108,13 @@ def diagnose(
         [default: 4, or half of the free memory if that is less]
     output
         Directory of the results. [default: solvable-runs/diagnose-NAME-FINGERPRINT]
+    check
+        End with status 1 if a matrix has entries that are not finite, dead rows, or (with --initial) has
+        lost half of its directions.
     details
         Also print each matrix's size, lead, noise, shrinkage and tail exponent.
+    csv
+        Print only the table, as in rows.csv.
     json
         Print only the content of result.json.
     progress
@@ -118,6 +122,8 @@ def diagnose(
     quiet
         Print only errors (and the JSON).
     """
+    from dataclasses import replace
+
     from solvable.arrays import check_integer
     from solvable.cli.checkpoints import follow
     from solvable.cli.terminal import note, status_line, write, write_json
@@ -126,10 +132,11 @@ def diagnose(
     from solvable.diagnose.checkpoints.series import is_series
     from solvable.diagnose.job_sizes import memory_limit
     from solvable.diagnose.kept_rows import KeptRows
-    from solvable.diagnose.matrices_of_file import announced, opened
-    from solvable.diagnose.pruning.run import request_of
+    from solvable.diagnose.matrices_of_file import announced, diagnose_whole, opened
+    from solvable.diagnose.measured_ranks import evaluations_of, load_function, measure_ranks
     from solvable.diagnose.report import reserved_directory, write_files
-    from solvable.diagnose.whole import diagnosed
+    from solvable.diagnose.words import alarms
+    from solvable.errors import InvalidParameter
     from solvable.progress import progress_bar
     from solvable.study.dispatch import count_workers
 
@@ -138,64 +145,79 @@ def diagnose(
     memory_limit(memory)
     of_one_file = {
         "--initial": initial is not None,
+        "--adapter": adapter,
         "--pair": pair,
+        "--evaluate": evaluate,
         "--details": details,
-        "--prune, --factors or --evaluate": prune or factors or evaluate,
+        "--check": check,
+        "--csv": csv,
+        "--quick": quick,
+        "--key": key,
     }
     if is_series([weights, *checkpoints]):
         _refuse(
             of_one_file | {"--inputs-first": inputs_first, "--memory": memory is not None},
             "several checkpoints",
-            "--order, --quick, --heads, --seed, --workers",
+            "--order, --heads, --seed, --workers",
             "Diagnose one checkpoint alone",
         )
         return follow(
-            [weights, *checkpoints], order, heads, quick, seed, lanes, output, json, progress, quiet
+            [weights, *checkpoints], order, heads, seed, lanes, output, json, progress, quiet
+        )
+    if adapter and initial is None:
+        raise InvalidParameter(
+            "--adapter was given without --initial, and writes the change since then; give both."
         )
     request = AttentionRequest(heads, tuple(pair or ()), inputs_first)
-    wanted = request_of(prune, factors, evaluate)
     with status_line("reading", shown=not quiet):
-        source = opened(weights)
+        source = opened(weights, key)
         before = None if initial is None else opened(initial)
-    if quick:
-        allowed = "--heads, --seed, --workers, --memory"
-        _refuse(of_one_file, "--quick", allowed, "Leave out --quick")
-        return _quick(source, heads, seed, lanes, memory, output, json, progress, quiet)
     with status_line("reading", shown=not quiet):
-        header = announced(source, before, request, lanes, memory)
-        directory, fingerprint = reserved_directory(
-            output, source, before, f"{seed}{header.attention}{_pruning(prune, factors, evaluate)}"
-        )
+        header = announced(source, before, request, lanes, memory, laws=not quick)
+        wanted = f"{seed}{header.attention}{' quick' * quick}{' adapter' * adapter}"
+        wanted += (f" {evaluate}" if evaluate else "") + (f" --key {key}" if key else "")
+        directory, fingerprint = reserved_directory(output, source, before, wanted)
     kept = KeptRows.beside(directory, fingerprint)
+    loss = load_function(evaluate) if evaluate else None
     if not quiet:
         note(header.text)
+        if loss:
+            note(f"{evaluate}: {evaluations_of(source.unchanged)} evaluations")
         _note_kept(kept)
     with progress_bar(shown=not quiet, lines=progress) as show:
-        found = diagnosed(
+        found = diagnose_whole(
             source,
-            wanted,
             initial=before,
             request=request,
+            laws=not quick,
             seed=seed,
             workers=lanes,
             memory=memory,
             progress=show,
             keeper=kept,
         )
+        if loss and found.complete:
+            found = replace(found, needed=measure_ranks(source, loss, progress=show))
     _refuse_unmeasured(found, kept)
     with status_line("writing report", shown=not quiet):
-        command = _command(weights, initial, seed, request) + _pruning(prune, factors, evaluate)
-        files, content = write_files(found, directory, command=command, fingerprint=fingerprint)
+        command = _command(weights, initial, seed, request, quick, evaluate)
+        command += " --adapter" * adapter + (f" --key {shlex.quote(key)}" if key else "")
+        changed = (source, before) if adapter and before else None
+        files, content = write_files(
+            found, directory, command=command, fingerprint=fingerprint, changed=changed
+        )
+        found = replace(found, notes=tuple(content["notes"]))
     if found.complete:
         kept.remove()
     if json:
         write_json(content | {"files": files.to_dict()})
+    elif csv:
+        write(files.rows.read_text().rstrip("\n"))
     elif not quiet:
         write(*diagnosis_text(found, files, sys.stdout, details=details))
     if not found.complete:
         raise KeyboardInterrupt
-    # Status 1: the file was read, but no matrix in it could be fitted.
-    return 0 if found.fitted or any(row.fitted for row in found.heads) else 1
+    return 1 if check and alarms(found) else 0
 
 
 def _refuse_unmeasured(found: Diagnosed, kept: KeptRows) -> None:
@@ -222,56 +244,6 @@ def _refuse(options: Mapping[str, object], where: str, allowed: str, remedy: str
             )
 
 
-def _quick(
-    source: Weights,
-    heads: int | None,
-    seed: int,
-    workers: int,
-    memory: float | None,
-    output: Path | None,
-    json: bool,
-    progress: bool,
-    quiet: bool,
-) -> int:
-    """Measure all matrices and print them, without a report."""
-    import time
-
-    from solvable.cli.terminal import note, status_line, write, write_json
-    from solvable.diagnose.kept_rows import KeptRows
-    from solvable.diagnose.quick import measured
-    from solvable.diagnose.quick_output import DIRECTORY, quick_text, write_quick
-    from solvable.diagnose.report import reserved_directory
-    from solvable.progress import progress_bar
-
-    with status_line("reading", shown=not quiet):
-        directory, fingerprint = reserved_directory(
-            output, source, None, f"{seed} {heads}", DIRECTORY
-        )
-    kept = KeptRows.beside(directory, fingerprint)
-    if not quiet:
-        _note_kept(kept)
-    started = time.monotonic()
-    with progress_bar(shown=not quiet, lines=progress) as show:
-        rows = measured(
-            source,
-            heads=heads,
-            workers=workers,
-            memory=memory,
-            seed=seed,
-            progress=show,
-            keeper=kept,
-        )
-    seconds = time.monotonic() - started
-    files, content = write_quick(source, rows, directory, fingerprint, seconds)
-    kept.remove()
-    if json:
-        write_json(content | {"files": files})
-    elif not quiet:
-        note(f"{source.name}: {seconds:.0f} s")
-        write(*quick_text(source, rows, files))
-    return 0 if any(row.norm is not None for row in rows) else 1
-
-
 def _note_kept(kept: KeptRows) -> None:
     """Print how many results of a stopped run are used again."""
     from solvable.cli.terminal import note
@@ -282,21 +254,22 @@ def _note_kept(kept: KeptRows) -> None:
         note(f"{counted(rows, 'result')} of an earlier run are read from {kept.path.name}")
 
 
-def _command(weights: Path, initial: Path | None, seed: int, request: AttentionRequest) -> str:
+def _command(
+    weights: Path,
+    initial: Path | None,
+    seed: int,
+    request: AttentionRequest,
+    quick: bool,
+    evaluate: str | None,
+) -> str:
     """Return the command that repeats the diagnosis; options at their defaults are left out."""
     words = ["solvable", "diagnose", str(weights)]
     words += ["--initial", str(initial)] if initial else []
     words += ["--heads", str(request.heads)] if request.heads is not None else []
     for query, key in request.pairs:
         words += ["--pair", query, key]
+    words += ["--quick"] if quick else []
+    words += ["--evaluate", evaluate] if evaluate else []
     words += ["--inputs-first"] if request.inputs_first else []
     words += ["--seed", str(seed)] if seed else []
     return shlex.join(words)
-
-
-def _pruning(prune: Path | None, factors: bool, evaluate: str | None) -> str:
-    """Return the options about pruning as in the command, with a leading blank; empty without them."""
-    words = ["--prune", str(prune)] if prune else []
-    words += ["--factors"] if factors else []
-    words += ["--evaluate", evaluate] if evaluate else []
-    return f" {shlex.join(words)}" if words else ""

@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-from cyclopts import Parameter
+from typing import TYPE_CHECKING, Any
 
 from solvable.cli.settings import Flag, Settings
 
 if TYPE_CHECKING:
     from solvable.frame.system import System
-
-Along = Annotated[list[str] | None, Parameter(name="--along", consume_multiple=True, negative=())]
-"""Sliders of an export as ``name`` or ``name=value,value`` words."""
-
-VALUES = 9
-"""Values of an exported slider that is given by its name alone."""
 
 
 def explore(
@@ -28,8 +20,6 @@ def explore(
     port: int | None = None,
     no_browser: Flag = False,
     output: Path = Path("solvable-runs"),
-    export: Path | None = None,
-    along: Along = None,
 ) -> int:
     """Open a page with a slider for each parameter of a system.
 
@@ -37,7 +27,6 @@ def explore(
       solvable explore quadratic-network
       solvable explore quadratic-network solvable-runs/quadratic-network-1a2b3c4d
       solvable explore matrix-sensing --set noise=0.5 --port 8000 --no-browser
-      solvable explore single-index --export lines.html --along noise
 
     Theory lines follow the sliders; points of a run are drawn on them. The address
     holds the setting. The page can start a run, which is kept in its directory as
@@ -53,17 +42,13 @@ def explore(
     run
         Run directory, whose points are shown.
     set_
-        Parameters at the start as name=value.
+        Parameters at the start as name=value. [default: those of the run, or of the preset quick]
     port
         Port on 127.0.0.1. [default: a free one]
     no_browser
         Print the address without opening a browser.
     output
         Directory of runs that the page starts.
-    export
-        Write one HTML file with precomputed lines, and serve nothing.
-    along
-        Sliders of the export: a name, or name=value,value. [default: two numbers]
     """
     from solvable.cli.settings import read_settings
     from solvable.errors import InvalidParameter
@@ -77,35 +62,7 @@ def explore(
                 f"--set {name} has {len(values)} values; allowed: one, as the page has a slider."
             )
         settings[name] = values[0]
-    if export is not None:
-        return _export(loaded, run, settings, export, along)
-    if along is not None:
-        raise InvalidParameter("--along is a parameter of --export FILE; give both or none.")
     return _serve(loaded, run, settings, port, output, no_browser)
-
-
-def _export(
-    loaded: System,
-    run: Path | None,
-    settings: dict[str, Any],
-    export: Path,
-    along: list[str] | None,
-) -> int:
-    """Write the static page."""
-    from solvable.cli.settings import read_settings
-    from solvable.cli.terminal import status_line, write
-    from solvable.explore.export import write_export
-    from solvable.explore.functions import run_of
-
-    result = run_of(loaded, run)
-    sliders: dict[str, Any] = {word: VALUES for word in along or () if "=" not in word}
-    sliders |= read_settings(loaded, [word for word in along or () if "=" in word] or None)
-    with status_line("computing lines", shown=True):
-        written = write_export(
-            loaded, export, settings=settings, result=result, along=sliders or None
-        )
-    write(str(written))
-    return 0
 
 
 def _serve(
@@ -122,12 +79,12 @@ def _serve(
     import threading
 
     from solvable.cli.terminal import note
-    from solvable.explore.functions import open_browser, open_page
+    from solvable.explore.functions import explore_system, open_browser
 
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
 
-    page = open_page(loaded, run, port=port, output=output, **settings)
+    page = explore_system(loaded, run, port=port, output=output, **settings)
     signal.signal(signal.SIGTERM, stop)
     opened = None
     try:
@@ -135,7 +92,6 @@ def _serve(
         note("Only this machine can open the page, with the whole address. Ctrl-C ends it.")
         if not no_browser:
             opened = open_browser(page.address)
-        page.build()  # while the browser loads what needs no Dash
         threading.Event().wait()
     except KeyboardInterrupt:
         sys.stderr.write("\n")

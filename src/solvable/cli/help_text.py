@@ -15,7 +15,8 @@ def with_flowing_help(command: Callable[..., Any]) -> Callable[..., Any]:
     copy.__defaults__, copy.__kwdefaults__ = command.__defaults__, command.__kwdefaults__
     copy.__annotations__ = command.__annotations__
     copy.__module__, copy.__qualname__ = command.__module__, command.__qualname__
-    text, heading, parameters = inspect.getdoc(command).partition("\nParameters\n")  # type: ignore[union-attr]
+    # `python -OO` removes docstrings; commands then work without their help.
+    text, heading, parameters = (inspect.getdoc(command) or "").partition("\nParameters\n")
     copy.__doc__ = flowing(text) + heading + flowing(parameters, indent=4)
     return copy
 

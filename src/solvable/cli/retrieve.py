@@ -7,23 +7,24 @@ from collections.abc import Callable
 from cyclopts import App, Parameter
 
 from solvable.cli.help_text import with_flowing_help
-from solvable.cli.retrieve_index import index
-from solvable.cli.retrieve_search import search
+from solvable.cli.retrieve_index import index, search, update
 from solvable.cli.retrieve_train import train
 from solvable.cli.settings import read_option
 
 HELP = """\
-Train small late-interaction models, index documents, and search them.
+Index documents, search them by meaning and by words, and train small models for it.
 
 For example:
+  solvable retrieve index notes --output index
+  solvable retrieve search index "inverse of a matrix"
   solvable retrieve train docstrings --student static --output run
-  solvable retrieve index docs.jsonl --model run/models/c.safetensors
-  solvable retrieve search INDEX "inverse of a matrix"
 
 The commands need the extra `retrieval`: pip install 'solvable[retrieval]'.
 """
 
-COMMANDS: dict[str, Callable[..., int]] = {"train": train, "index": index, "search": search}
+COMMANDS: dict[str, Callable[..., int]] = {
+    "index": index, "search": search, "update": update, "train": train,
+}  # fmt: skip
 
 
 def retrieve_group() -> App:

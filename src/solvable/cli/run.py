@@ -20,6 +20,7 @@ def run(
     *,
     preset: str = "quick",
     set_: Settings = None,
+    points: Path | None = None,
     seeds: int | None = None,
     seed: int = 0,
     workers: int | None = None,
@@ -57,6 +58,10 @@ def run(
         Named grid; `none` starts from the parameters' defaults.
     set_
         Parameters as name=value; commas make a grid: samples=1000,2000.
+    points
+        CSV file of settings that are no grid: a column per parameter, a row per setting. They are
+        combined with --set and replace the preset's values of these parameters. The study.toml of a
+        run with --points can be given too.
     seeds
         Replicates per point of the grid. [default: the preset's]
     seed
@@ -75,9 +80,9 @@ def run(
         Run directory. [default: solvable-runs/SYSTEM-FINGERPRINT]
     dry_run
         Print the tasks, the expected time and memory, and which claims can be tested. At most
-        six replicates are measured, in 20 seconds, and nothing is kept.
+        eighteen replicates are measured, in 20 seconds, and nothing is kept.
     details
-        Add columns: the error of the prediction that each claim would notice, and replicates.
+        Add the column of replicates, and that of the power where a narrow terminal leaves it out.
     json
         Print only {"records": [...], "verdicts": [...], "errors": [...]}.
     progress
@@ -85,7 +90,7 @@ def run(
     quiet
         Print only errors (and the JSON).
     """
-    from solvable.cli.settings import read_settings
+    from solvable.cli.settings import read_points, read_settings
     from solvable.errors import InvalidParameter
     from solvable.frame import registry
     from solvable.study.dispatch import count_workers
@@ -95,7 +100,8 @@ def run(
     from solvable.verbs import study_of
 
     loaded = registry.load(system)
-    study = study_of(loaded, preset, read_settings(loaded, set_), seeds, seed, dashes="--")
+    grid, rows = read_settings(loaded, set_), read_points(loaded, points) if points else []
+    study = study_of(loaded, preset, grid, seeds, seed, points=rows, dashes="--")
     study.check_limits()
     directory = output or Path("solvable-runs") / f"{loaded.name}-{study.fingerprint[:8]}"
     share = None if part is None else Part.parse(part, "--part")
@@ -131,7 +137,7 @@ def _rehearse(study: Study, directory: Path, workers: int | None, json: bool, qu
         write_json(found.to_json())
     else:
         write_prose(*lines[:2])
-        if found.verdicts:
+        if found.expectations:
             write("", claim_table(found), "")
         write_prose(*lines[2:])
     return 0
@@ -217,6 +223,7 @@ def _conclude(
         plain_errors,
         plain_verdicts,
         status_of,
+        unjudged,
         write_run,
     )
     from solvable.errors import SolvableError
@@ -235,7 +242,9 @@ def _conclude(
     note_gaps(result, faults, quiet=quiet)
     if json:
         verdicts, errors = plain_verdicts(result.verdicts), plain_errors(result, faults)
-        write_json({"records": result.records, "verdicts": verdicts, "errors": errors})
+        answer = {"records": result.records, "verdicts": verdicts, "errors": errors}
+        rows = [row._asdict() | {"distance": row.distance} for row in unjudged(result)]
+        write_json(answer | {"unjudged": rows})
     elif not quiet:
         write_title(result.system.title)
         write("")

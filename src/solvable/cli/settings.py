@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 from collections.abc import Sequence
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 from cyclopts import Parameter, Token, convert
 
 from solvable.errors import InvalidParameter, quoted, shortened
-from solvable.paths import check_path
+from solvable.paths import check_path, error_line, printable
 
 if TYPE_CHECKING:
     from solvable.frame.system import System
@@ -72,10 +73,59 @@ def parse_settings(words: Sequence[str] | None) -> dict[str, list[Any]]:
 def read_settings(system: System, words: Sequence[str] | None) -> dict[str, list[Any]]:
     """Read ``--set`` words; ``samples=1e5`` becomes an integer for an integer parameter."""
     settings = parse_settings(words)
-    for name, field in system.parameters.model_fields.items():
-        if name in settings and _is_whole(field.annotation):
-            settings[name] = [_without_exponent(value) for value in settings[name]]
+    for name in _whole_parameters(system) & settings.keys():
+        settings[name] = [_without_exponent(value) for value in settings[name]]
     return settings
+
+
+def read_points(system: System, path: Path) -> list[dict[str, Any]]:
+    """Read settings from a CSV file with a column per parameter, or from a ``study.toml``."""
+    shown, largest = printable(str(path)), 10_000_000
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            text = file.read(largest + 1)
+        if len(text) > largest:
+            raise InvalidParameter(
+                f"--points {shown} has more than {largest:,} characters; allowed: {largest:,}. Split it."
+            )
+        header, *lines = [row for row in csv.reader(text.splitlines()) if any(row)] or [[]]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InvalidParameter(
+            f"--points {shown} cannot be read ({error_line(error)}); allowed: a CSV file in UTF-8, or a "
+            "study.toml."
+        ) from None
+    if path.suffix == ".toml":
+        return _stored_points(shown, text)
+    names = [name.strip() for name in header]
+    if not lines or len(set(names)) < len(names) or "" in names:
+        raise InvalidParameter(
+            f"--points {shown}: allowed: a first row with distinct names of parameters, and a row per "
+            f"setting; seen: {quoted(','.join(header))} and {len(lines)} rows."
+        )
+    whole = _whole_parameters(system)
+    rows = []
+    for number, cells in enumerate(lines, 2):
+        if len(cells) != len(names) or not all(cell.strip() for cell in cells):
+            raise InvalidParameter(
+                f"--points {shown}, row {number}: {len(cells)} cells, some of them empty or missing; "
+                f"allowed: a value for each of {', '.join(names)}."
+            )
+        row = {name: _value(name, cell.strip()) for name, cell in zip(names, cells, strict=True)}
+        rows.append({name: _without_exponent(v) if name in whole else v for name, v in row.items()})
+    return rows
+
+
+def _stored_points(shown: str, text: str) -> list[dict[str, Any]]:
+    """Return the points of a ``study.toml``; raise if it has none."""
+    from solvable.study.toml import parse_study
+
+    points = parse_study(text).points
+    if not points:
+        raise InvalidParameter(
+            f"--points {shown} has no entry `points`: its study is a grid; allowed: the study.toml of a "
+            "run with --points, or a CSV file."
+        )
+    return points
 
 
 def _parts(text: str) -> list[str]:
@@ -102,6 +152,12 @@ def _value(name: str, text: str) -> Any:
         raise InvalidParameter(
             f"--set {shown}={shortened(text)} is not a list ({error.msg}); write it as in JSON, [10,5]."
         ) from None
+
+
+def _whole_parameters(system: System) -> set[str]:
+    """Return the names of the parameters that are whole numbers."""
+    fields = system.parameters.model_fields.items()
+    return {name for name, field in fields if _is_whole(field.annotation)}
 
 
 def _is_whole(annotation: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,15 +13,23 @@ from typing import Any
 from rich.text import Text
 
 from solvable.cli.terminal import note, plain, write, write_prose, write_title
-from solvable.frame.claims import Verdict
+from solvable.frame.claims import Verdict, presets_named
 from solvable.frame.drawn import Fault
 from solvable.frame.points import has_raised
-from solvable.frame.power import PowerRow
+from solvable.frame.power import LITTLE_POWER, PowerRow
 from solvable.frame.system import System, refusals
-from solvable.plots.tables import verdict_cell
+from solvable.plots.tables import verdict_cell, window
 from solvable.study.renewed_predictions import difference, predict_anew
 from solvable.study.results import StudyResult, load
-from solvable.study.tables import power_table, verdict_fields, verdict_summary, verdict_table
+from solvable.study.tables import (
+    RawRow,
+    counts_line,
+    power_table,
+    raw_rows,
+    raw_table,
+    verdict_fields,
+    verdict_table,
+)
 
 
 def status_of(result: StudyResult, faults: Sequence[Fault] = ()) -> int:
@@ -62,7 +71,7 @@ def write_verdicts(
     shown = verdicts if shown is None else shown
     write(Text(f"{counts_line(verdicts)}", style="bold"))
     if shown:
-        write("", verdict_table(shown, details=details))
+        write("", verdict_table(shown, details=details, room=window(sys.stdout)))
     for lines in (verdict_lines(shown), rest):
         write(*([""] if lines else []), *lines)
 
@@ -72,10 +81,14 @@ def write_run(result: StudyResult, preset: str | None, *, details: bool = False)
     refused = refusals(result.points)  # written already, by note_gaps
     shown, settings = [], []
     presets: dict[str, list[str]] = {}
+    advice = {claim.name: str(getattr(claim, "missing", "")) for claim in result.system.claims}
     for verdict in result.verdicts:
         reason = verdict.reason.removesuffix(f"; {refused}")
         open_ = verdict.status == "not testable" and reason != refused
         cure = remedy(reason, result.system, preset) if open_ else ""
+        if open_ and not cure and LITTLE_POWER in reason:
+            other = remedy(advice[verdict.claim], result.system, preset)
+            cure = other if other.startswith("--preset") else ""
         if cure.startswith("--preset"):
             presets.setdefault(cure, []).append(verdict.claim)
         elif cure:
@@ -92,26 +105,53 @@ def write_run(result: StudyResult, preset: str | None, *, details: bool = False)
     if rest:
         rest.append(Text("`solvable verify` and the report give every reason in full.", "dim"))
     write_verdicts(result.verdicts, details=details, shown=shown, rest=rest)
+    write_unjudged(result)
+
+
+def write_unjudged(result: StudyResult) -> None:
+    """Write measured next to predicted numbers, if claims exist and none judges these records."""
+    rows = unjudged(result)
+    if rows:
+        shown = sorted(rows, key=lambda row: -abs(row.distance or 0.0))[:MOST_ROWS]
+        write(
+            "", Text("No claim covers these records. Measured and predicted numbers:", style="bold")
+        )
+        write("", raw_table([row for row in rows if row in shown]))
+        if len(rows) > len(shown):
+            write_prose(
+                f"These are the {len(shown)} of {len(rows)} numbers with the largest deviations; "
+                "records.csv has all. Among so many, some deviate by 3 standard errors by chance.",
+                style="dim",
+            )
+
+
+def unjudged(result: StudyResult) -> list[RawRow]:
+    """Return the numbers that are measured and predicted, unless some claim was judged."""
+    judged = any(verdict.status != "not testable" for verdict in result.verdicts)
+    return [] if judged else raw_rows(result.points)
+
+
+MOST_ROWS = 24
+"""Rows of numbers that no claim judges in the terminal."""
 
 
 def remedy(reason: str, system: System, preset: str | None) -> str:
     """Return how to make a claim testable, read from the reason of its verdict.
 
     This is ``--preset NAME`` if the reason names another preset of the system, else the last clause of
-    the reason if that names a parameter. It is empty if the reason names the preset of this run, or
-    neither a preset nor a parameter.
+    the reason if that names a parameter. It is empty if the reason names the preset of this run without
+    other settings, or neither a preset nor a parameter.
     """
     reason = " ".join(reason.split())
-    for names, settings in _PRESET.findall(reason):
-        known = [name for name in re.split(", | or ", names) if name in system.presets]
+    for names, settings in presets_named(reason):
+        known = [name for name in names if name in system.presets]
         if known:
-            return "" if preset in known else f"--preset {known[0]}{settings}"
+            return "" if preset in known and not settings else f"--preset {known[0]}{settings}"
     clause = reason.rpartition("; ")[2]
     named = {word for pair in _PARAMETER.findall(clause) for word in pair}
     return clause if named & set(system.parameters.model_fields) else ""
 
 
-_PRESET = re.compile(r"\bpreset ([\w-]+(?:(?:, | or )[\w-]+)*)((?: --set [^;()]*\w)?)")
 _PARAMETER = re.compile(r"\b(?:set|raise|lower|widen) (\w+)|\b(\w+)=")
 
 
@@ -142,20 +182,6 @@ def verdict_lines(verdicts: Sequence[Verdict]) -> list[Text]:
         Text.assemble((f"{status}: ", verdict_cell(status).style), f"{', '.join(names)}: {said}")
         for (status, said), names in claims.items()
     ]
-
-
-def counts_line(verdicts: Sequence[Verdict]) -> str:
-    """Return how many claims hold, fail, raised or cannot be tested, in one sentence."""
-    counts = verdict_summary(verdicts)
-    parts = [f"{counts['holds']} of {len(verdicts)} claims hold"]
-    words = {
-        "holds weakly": "hold weakly" if counts["holds weakly"] > 1 else "holds weakly",
-        "fails": "failed",
-        "not testable": "not testable on these records",
-        "error": "raised an error",
-    }
-    parts += [f"{counts[status]} {word}" for status, word in words.items() if counts[status]]
-    return f"{', '.join(parts)}."
 
 
 def load_result(directory: Path, stored: bool) -> StudyResult:

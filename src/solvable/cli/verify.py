@@ -32,7 +32,7 @@ def verify(
     directory
         Run directory, as `solvable run` printed it.
     details
-        Add columns: the error of the prediction that each claim would notice, and replicates.
+        Add the column of replicates, and that of the power where a narrow terminal leaves it out.
     power
         Print the smallest error of a prediction with which each claim fails.
     stored

@@ -117,10 +117,6 @@ class NpzPart:
         assert raw.whole is not None
         return raw.whole.read(columns)
 
-    def target(self) -> np.ndarray | None:
-        """Return the values of the target."""
-        return self.read()[1]
-
 
 def read_shard(path: Path, target: str | None, required: bool) -> RawData:
     """Return an NPZ file as one part that is loaded when needed; here only the size is read."""

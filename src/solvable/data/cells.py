@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,8 +14,20 @@ MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
 USUAL_MISSING = frozenset({"", "NA", "?"})
 """Most frequent texts that denote a missing value; "nan" is left to the number parsers."""
 
-_DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
-_THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?", re.ASCII)
+_GROUP = (
+    "[ '\u2019\u00a0\u202f{}]"  # blanks and apostrophes between thousands, and a point or comma
+)
+_THOUSANDS = re.compile(rf"[+-]?\d{{1,3}}({_GROUP.format(',')}\d{{3}})+(\.\d*)?", re.ASCII)
+_DECIMAL_COMMA = re.compile(
+    rf"[+-]?(\d*|\d{{1,3}}({_GROUP.format('.')}\d{{3}})+),\d+(e[+-]?\d+)?", re.ASCII | re.IGNORECASE
+)
+_POINTS = re.compile(r"[+-]?\d{1,3}(\.\d{3}){2,}", re.ASCII)  # 1.234.567
+_SIGNS = re.compile(
+    r"(?P<limit>[<>\u2264\u2265]=?)?\s*(?P<minus>[-+\u2212]?)\s*[$\u20ac\u00a3\u00a5]?\s*"
+    r"(?P<core>[^-+\s$\u20ac\u00a3\u00a5%].*?)\s*[$\u20ac\u00a3\u00a5]?\s*(?P<percent>%?)"
+)
+MOSTLY = 0.9  # share of cells that are numbers, above which the others are gaps
+FEWEST = 20  # present cells for such a judgement
 _TRUTH = {"true": 1.0, "false": 0.0}
 
 
@@ -36,33 +49,125 @@ def first_odd_cell(cells: Iterable[str | None]) -> tuple[int, str] | None:
     return odd[0] if odd and 2 * len(odd) < len(present) else None
 
 
-def parse_cells(cells: Sequence[str], decimal_comma: bool = False) -> tuple[np.ndarray, str]:
-    """Parse a column as numbers if every cell is a number or missing, and as text otherwise."""
+class Parsed(NamedTuple):
+    """Column of cells as numbers, or as texts."""
+
+    values: np.ndarray  # numbers with NaN for missing ones, or texts with None
+    note: str = ""  # sentence about an unusual notation
+    limits: np.ndarray | None = None  # -1 for cells such as "<5", 1 for ">5", else 0
+
+
+def parse_cells(
+    cells: Sequence[str], decimal_comma: bool = False, counts: np.ndarray | None = None
+) -> Parsed:
+    """Parse a column as numbers if all cells, or nearly all, are numbers or missing; else as text.
+
+    ``counts`` is the number of rows of each cell, if cells are given once.
+    """
     # "1,5" may mean 1.5 if the delimiter is not a comma; otherwise "1,500" may mean 1500.
     quick = _quick_numbers(cells)
     if quick is not None:
-        return quick, ""
+        return Parsed(quick)
     stripped = [cell.strip() for cell in cells]
     present = [None if cell.casefold() in MISSING else cell for cell in stripped]
     numbers = _numbers(present)
     if numbers is not None:
-        return numbers, ""
+        return Parsed(numbers)
     if all(cell is None or cell.casefold() in _TRUTH for cell in present):
         truth = [np.nan if cell is None else _TRUTH[cell.casefold()] for cell in present]
-        return np.array(truth, dtype=np.float64), ""
-    pattern, written, note = (
-        (_DECIMAL_COMMA, ".", "decimal commas were read as points")
-        if decimal_comma
-        else (_THOUSANDS, "", "commas between thousands were left out")
-    )
-    plain = [
-        cell.replace(",", written) if cell is not None and pattern.fullmatch(cell) else cell
-        for cell in present
+        return Parsed(np.array(truth, dtype=np.float64))
+    rows = np.ones(len(cells)) if counts is None else np.asarray(counts, dtype=float)
+    return _everyday(present, decimal_comma, rows) or Parsed(np.array(present, dtype=object))
+
+
+def _everyday(
+    present: Sequence[str | None], decimal_comma: bool, rows: np.ndarray
+) -> Parsed | None:
+    """Parse numbers as people write them; None if too few cells are numbers."""
+    longest, first = (
+        40,
+        200,
+    )  # no number is longer; the first cells show that most columns are texts
+    short = [None if cell is None or len(cell) > longest else cell for cell in present]
+    some = [cell for cell in present if cell is not None][:first]
+    if sum(any(sign.isdigit() for sign in cell) for cell in some) < 0.5 * len(some):
+        return None
+    matches = [None if cell is None else _SIGNS.fullmatch(cell) for cell in short]
+    cores = ["" if match is None else match["core"] for match in matches]
+    comma = _means_decimal(cores, decimal_comma)
+    values = np.full(len(present), np.nan)
+    limits = np.zeros(len(present))
+    signs: set[str] = set()
+    percent = np.zeros(len(present), dtype=bool)
+    for place, (match, core) in enumerate(zip(matches, cores, strict=True)):
+        plain = _plain(core, comma)
+        number = _numbers([plain]) if match is not None and plain else None
+        if match is None or number is None:
+            continue
+        values[place] = -number[0] if match["minus"] in ("-", "\u2212") else number[0]
+        limits[place] = {"<": -1, "\u2264": -1, ">": 1, "\u2265": 1}.get(
+            (match["limit"] or " ")[0], 0
+        )
+        percent[place] = bool(match["percent"])
+        if plain != core:
+            signs.add(
+                "decimal commas were read as points"
+                if comma
+                else "separators of thousands were left out"
+            )
+        if match["percent"]:
+            signs.add("signs of percent were left out")
+        if any(sign in (present[place] or "") for sign in "$\u20ac\u00a3\u00a5"):
+            signs.add("signs of currency were left out")
+    given = np.array([cell is not None for cell in present])
+    if percent.any():  # a number without the sign would have another unit
+        values[~percent] = np.nan
+    read = ~np.isnan(values)
+    total, share = rows[given].sum(), rows[read].sum()
+    # Classes such as "<30" and ">30" are texts.
+    if not total or 2 * rows[read & (limits != 0)].sum() > total:
+        return None
+    words = [
+        cell
+        for cell, is_read in zip(present, read, strict=True)
+        if cell is not None and not is_read
     ]
-    numbers = _numbers(plain)
-    if numbers is not None:
-        return numbers, note
-    return np.array(present, dtype=object), ""
+    if words and (total < FEWEST or share < MOSTLY * total):
+        return None
+    notes = sorted(signs)
+    if words:
+        listed = ", ".join(repr(word[:20]) for word in words[:5]) + ", ..." * (len(words) > 5)
+        notes.append(
+            "cells that are no numbers of this column count as missing in "
+            f"{total - share:.0f} rows: {listed}"
+        )
+    censored = (limits != 0) & read
+    if censored.any():
+        notes.append(
+            "of cells such as <0.1 the number was read; a column of limits marks them (-1 for <, 1 for >)"
+        )
+    return Parsed(values, "; ".join(notes), np.where(read, limits, 0.0) if censored.any() else None)
+
+
+def _means_decimal(cores: Sequence[str], decimal_comma: bool) -> bool:
+    """Return True if commas are decimal: every comma can be, and not every one separates thousands."""
+    with_comma = [core for core in cores if "," in core]
+    if decimal_comma:
+        return not any(_THOUSANDS.fullmatch(core) and "." in core for core in with_comma)
+    return (
+        bool(with_comma)
+        and all(_DECIMAL_COMMA.fullmatch(core) for core in with_comma)
+        and not all(_THOUSANDS.fullmatch(core) for core in with_comma)
+    )
+
+
+def _plain(core: str, comma: bool) -> str:
+    """Write a number in the usual notation, if it is one in the notation of its column."""
+    if comma and (_DECIMAL_COMMA.fullmatch(core) or _POINTS.fullmatch(core)):
+        return re.sub("[ '\u2019\u00a0\u202f.]", "", core).replace(",", ".")
+    if _THOUSANDS.fullmatch(core) and not (comma and "," in core):
+        return re.sub("[ '\u2019\u00a0\u202f,]", "", core)
+    return core
 
 
 def _numbers(cells: Sequence[str | None]) -> np.ndarray | None:

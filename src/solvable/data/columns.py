@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -16,20 +15,11 @@ from solvable.errors import InvalidData, MemoryLimitExceeded
 from solvable.memory import available_bytes, gigabytes
 from solvable.plots.words import quoted_names
 
-MAX_CATEGORIES = 20
-"""Largest number of distinct texts in a column that is encoded by one 0/1 column per text."""
-
-MEDIAN_ROWS = (
-    100_000  # number of evenly spaced rows from which medians of a longer table are computed
-)
-_THOUSANDS = re.compile(r"[+-]?\d{1,3}([,' ]\d{3})+(\.\d*)?")
+MAX_CATEGORIES = 20  # largest number of texts of a column that is encoded by a 0/1 column per text
+MEDIAN_ROWS = 100_000  # evenly spaced rows that give the medians of a longer table
 LARGEST = 1e30  # largest allowed absolute value in a column
-
-GAP_SHARE = 0.05
-"""Smallest share of missing values with which a column of numbers gets an indicator of these."""
-
-BLOCK_ENTRIES = 4_000_000
-"""Number of entries processed at a time, about 32 MB."""
+GAP_SHARE = 0.05  # smallest share of missing values of a column that gets an indicator of these
+BLOCK_ENTRIES = 4_000_000  # number of entries processed at a time, about 32 MB
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,10 +168,7 @@ def text_reason(column: np.ndarray, others: frozenset[str] = frozenset()) -> str
         return ""
     odd = first_odd_cell(column)
     if odd is not None:
-        hint = (
-            ", as it has a separator of thousands" if _THOUSANDS.fullmatch(odd[1].strip()) else ""
-        )
-        return f"text, although most cells are numbers: {odd[1]!r} in row {odd[0] + 1} is not{hint}"
+        return f"text, although most cells are numbers: {odd[1]!r} in row {odd[0] + 1} is not"
     if len(set(present)) == len(present):
         return MANY_TEXTS[0]
     if distinct > MAX_CATEGORIES:
@@ -197,7 +184,10 @@ def unusable_numbers(
     identifiers = []
     for i, name in enumerate(table.numeric_names):
         if statistics.empty[i] or statistics.constant[i]:
-            if name not in keep_constant:
+            # One value and gaps are two groups, which the indicator of the gaps separates.
+            least = least_gaps(table.n_rows)
+            groups = least <= statistics.n_missing[i] <= table.n_rows - least
+            if name not in keep_constant and not groups:
                 dropped[name] = "no value in any row" if statistics.empty[i] else "constant"
         elif name not in keep and numbers_the_rows(table.numeric[:, i]):
             identifiers.append(name)
@@ -208,10 +198,15 @@ def unusable_numbers(
     return dropped
 
 
+def least_gaps(n_rows: int) -> float:
+    """Fewest missing and fewest present values of a column that gets an indicator."""
+    return max(10, GAP_SHARE * n_rows)
+
+
 def marked_gaps(table: Table, n_missing: np.ndarray, used: Sequence[int]) -> tuple[str, ...]:
     """Choose the number columns that get an indicator of missing values; equal indicators once."""
     # A column that is 1 in few rows has large values once it is standardised, and disturbs kernels.
-    least = max(10, GAP_SHARE * table.n_rows)
+    least = least_gaps(table.n_rows)
     marked: dict[bytes, int] = {}
     for place in sorted(used, key=lambda place: -n_missing[place]):
         if least <= n_missing[place] <= table.n_rows - least and len(marked) < MOST_GAPS:
@@ -238,10 +233,7 @@ def describe(
 
 
 def describe_gaps(
-    names: Sequence[str],
-    n_missing: np.ndarray,
-    n_rows: int,
-    medians: Sequence[float] | None = None,
+    names: Sequence[str], n_missing: np.ndarray, n_rows: int, medians: Sequence[float] | None = None
 ) -> tuple[str, ...]:
     """Return sentences about missing values and, if given, about the medians that replace them."""
     gaps = np.flatnonzero(n_missing).tolist()

@@ -10,13 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from solvable.data.cells import USUAL_MISSING, parse_cells
+from solvable.data.cells import USUAL_MISSING, Parsed, parse_cells
 from solvable.errors import InvalidData, MemoryLimitExceeded
 from solvable.memory import gigabytes
 
 BLOCK = 1 << 18
 """Number of bytes read at a time; with larger blocks, Arrow keeps a second copy of much text."""
-
 
 BLOCK_ROWS = 1024
 """Smallest number of rows per block; every block costs 30 microseconds and kilobytes per column."""
@@ -51,14 +50,16 @@ class Column:
         self.held += 250 * (len(self.codes) - known) + 3 * new
         return np.array(codes, dtype=np.int32)[np.from_dlpack(encoded.indices)]
 
-    def parsed(self, *, decimal_comma: bool) -> tuple[np.ndarray, str]:
+    def parsed(self, *, decimal_comma: bool) -> Parsed:
         """Return the numbers or texts of the column, and a sentence about unusual notation."""
         cells = self.cells[: self.rows]
         if not self.is_text:
-            return cells, ""
+            return Parsed(cells)
         # Each distinct text is parsed once.
-        texts, note = parse_cells(list(self.codes), decimal_comma=decimal_comma)
-        return texts[cells], note
+        counts = np.bincount(cells, minlength=len(self.codes))
+        texts = parse_cells(list(self.codes), decimal_comma, counts)
+        limits = None if texts.limits is None else texts.limits[cells]
+        return Parsed(texts.values[cells], texts.note, limits)
 
 
 def _as_numbers(cells: Any) -> np.ndarray | None:
@@ -147,12 +148,7 @@ def _filled(
 
 
 def _blocks(
-    table: bytes,
-    start: int,
-    delimiter: str,
-    n_columns: int,
-    wanted: Sequence[int],
-    block_size: int,
+    table: bytes, start: int, delimiter: str, n_columns: int, wanted: Sequence[int], block_size: int
 ) -> Iterator[list[Any] | None]:
     """Yield the requested columns block by block; yield None at the end if rows differ in length."""
     import pyarrow as arrow

@@ -17,7 +17,7 @@ from solvable.data.cells import is_missing, is_number
 from solvable.data.csv_columns import BLOCK, Column, has_odd_quotes, read_columns
 from solvable.data.csv_comments import without_comments
 from solvable.data.csv_memory import DELIMITERS, unpack
-from solvable.data.table import Table, from_columns, refuse_duplicates
+from solvable.data.table import Table, from_columns, refuse_duplicates, without_totals
 from solvable.errors import InvalidData
 from solvable.plots.words import counted
 
@@ -38,7 +38,8 @@ def read_csv(path: Path, expected: Sequence[str] = ()) -> tuple[Table, tuple[str
         )
     head = [cells for _, cells in first_rows]
     header = _has_header([[_pointed(cell, delimiter) for cell in row] for row in head], expected)
-    names = _column_names(head[0]) if header else [f"x{i}" for i in range(len(head[0]))]
+    cells = head[0] if header else [f"x{i}" for i in range(len(head[0]))]
+    names = [cell.strip() or f"unnamed {place}" for place, cell in enumerate(cells)]
     if header and len(head) == 1:
         raise InvalidData(
             f"{path} has a header and no rows ({len(names)} columns); allowed: at least one row. Check "
@@ -54,10 +55,14 @@ def read_csv(path: Path, expected: Sequence[str] = ()) -> tuple[Table, tuple[str
     del content
     parsed: dict[str, np.ndarray] = {}
     for name, column in zip(names, columns, strict=True):
-        parsed[name], note = column.parsed(decimal_comma=delimiter != ",")
-        if note:
-            notes.append(f"column {name!r}: {note}")
-    return from_columns(parsed), tuple(notes)
+        found = column.parsed(decimal_comma=delimiter != ",")
+        parsed[name] = found.values
+        if found.limits is not None:
+            parsed[f"{name}: limit"] = found.limits
+        if found.note:
+            notes.append(f"column {name!r}: {found.note}")
+    parsed, totals = without_totals(parsed)
+    return from_columns(parsed), (*notes, *totals)
 
 
 def _decode(path: Path) -> tuple[bytes, list[str], float]:
@@ -108,12 +113,7 @@ def _rows(content: bytes, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     if delimiter == " ":
         lines = (line.rstrip() for line in lines)
     previous = csv.field_size_limit(10_000_000)
-    reader = csv.reader(
-        lines,
-        delimiter=delimiter,
-        strict=True,
-        skipinitialspace=True,
-    )
+    reader = csv.reader(lines, delimiter=delimiter, strict=True, skipinitialspace=True)
     try:
         for cells in reader:
             if len(cells) > 1 or (cells and cells[0].strip()):
@@ -168,11 +168,6 @@ def _has_header(head: Sequence[Sequence[str]], expected: Sequence[str]) -> bool:
     return False
 
 
-def _column_names(cells: Sequence[str]) -> list[str]:
-    """Return the column names in the header; a column without a name is named by its position."""
-    return [cell.strip() or f"unnamed {position}" for position, cell in enumerate(cells)]
-
-
 def _read_columns(
     path: Path,
     content: bytes,
@@ -206,8 +201,8 @@ def _read_columns(
 
 def _ragged(path: Path, content: bytes, delimiter: str, n_columns: int) -> InvalidData:
     """Return the error that names the first row whose length differs."""
-    odd = ((line, len(cells)) for line, cells in _rows(content, delimiter))
-    odd = (one for one in odd if one[1] != n_columns)
+    lengths = ((line, len(cells)) for line, cells in _rows(content, delimiter))
+    odd = (one for one in lengths if one[1] != n_columns)
     line, n_cells = next(odd)
     count = 1 + sum(1 for _ in odd)
     return InvalidData(

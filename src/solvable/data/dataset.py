@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from solvable.data.copies import first_equal_rows
+from solvable.data.encoders import EITHER, FORMS, form_of, parse_dates
 from solvable.data.frames import read_object
 from solvable.data.image_files import Colour, ImageForm, is_image
 from solvable.data.preparation import Preparation
@@ -202,6 +203,7 @@ def load(
     table, aside, group_of, time_of = _set_aside(table, groups, time, raw.target)
     preparation = Preparation.fit(table, keep=keep, target=fitted, image_shape=raw.image_shape)
     treatments += [*notes, *preparation.treatments]
+    treatments = [*correlated(table, preparation.dropped, y, fitted.kind), *treatments]
     return Dataset(
         X=preparation.transform(table),
         y=y,
@@ -220,6 +222,43 @@ def load(
         row_names=np.array(raw.row_names)[file_rows] if raw.row_names else None,
         aside=aside,
     )
+
+
+def correlated(
+    table: Table, dropped: Sequence[tuple[str, str]], y: np.ndarray, kind: Kind
+) -> list[str]:
+    """Warn of dropped columns of numbers or dates whose ranks are correlated with the target."""
+    sentences = []
+    targets = [y] if kind == "regression" else [y == one for one in np.unique(y)]
+    for name, reason in dropped:
+        column = table.column(name)
+        if column.dtype == object:
+            if reason != EITHER:
+                continue
+            moments = parse_dates(column, "day/month/year")
+            column = np.where(np.isnat(moments), np.nan, moments.astype(np.float64))
+        present = ~missing_mask(column)
+        values = column[present]
+        if present.sum() < 20 or values.min() == values.max():
+            continue
+        pairs = [(_ranks(values), _ranks(one[present])) for one in targets]
+        largest = max(
+            (abs(float(np.corrcoef(x, one)[0, 1])) for x, one in pairs if one.min() < one.max()),
+            default=0.0,
+        )
+        # Ranks of independent columns have a correlation of 1 / sqrt(n).
+        if largest > max(4 / present.sum() ** 0.5, 0.1):
+            sentences.append(
+                f"column {name!r} is dropped ({reason}) although it is correlated with the target "
+                f"({largest:.2f}): if new rows have it, keep it with --keep, or write it as numbers"
+            )
+    return sentences
+
+
+def _ranks(values: np.ndarray) -> np.ndarray:
+    from scipy.stats import rankdata
+
+    return np.asarray(rankdata(values))
 
 
 def _read(data: Any, y: Any, target: str | None, form: ImageForm) -> tuple[str, RawData]:
@@ -266,7 +305,10 @@ def _set_aside(
 
 
 def _moments(name: str, texts: np.ndarray) -> np.ndarray:
-    # Dates with the year first are unambiguous with any separator.
+    form = form_of(texts)
+    if form in FORMS and not np.isnat(moments := parse_dates(texts, form)).any():
+        return moments
+    # Others with the year first, such as those with fractions of a second.
     first = re.compile(r"^(\d{4})[/.](\d{2})[/.](\d{2})")
     try:
         return np.array([first.sub(r"\1-\2-\3", text) for text in texts]).astype("datetime64[us]")

@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -26,34 +27,17 @@ SKIPPED_FOLDERS = frozenset({"tests", "test", "externals", "vendored", "__pycach
 Kind = Literal["module", "class", "function"]
 Unit = Literal["character", "word"]
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-KINDS: dict[type, Kind] = dict(
-    zip(DOCUMENTED, ("module", "class", "function", "function"), strict=True)
-)
 
 
 @dataclass(frozen=True)
 class Docstring:
-    """Docstring of a module, class or function.
+    """Docstring of a module, class or function."""
 
-    Parameters
-    ----------
-    package : str
-        Name of the package, such as "numpy".
-    module : str
-        Name of the module, such as "numpy.linalg._linalg".
-    name : str
-        Name within the module, such as "LinAlgError"; the name of the module for its own docstring.
-    kind : {"module", "class", "function"}
-        What is documented; methods are functions.
-    text : str
-        The docstring without indentation.
-    """
-
-    package: str
-    module: str
-    name: str
-    kind: Kind
-    text: str
+    package: str  # name of the package, such as "numpy"
+    module: str  # name of the module, such as "numpy.linalg._linalg"
+    name: str  # name within the module; the name of the module for its own docstring
+    kind: Kind  # what is documented; methods are functions
+    text: str  # the docstring without indentation
 
     @property
     def first_line(self) -> str:
@@ -126,23 +110,17 @@ def docstrings(
 
 def _folder_of(package: str) -> Path:
     """Return the folder of a package; a name without dots is located without importing anything."""
-    if not isinstance(package, str) or not package.isidentifier():
-        raise InvalidParameter(
-            f"package is {quoted(package)}; allowed: a name without dots, such as numpy."
-        )
-    try:
-        spec = find_spec(package)
-    except ValueError:  # a module without an origin, such as __main__
-        spec = None
-    if spec is None and package not in sys.modules:
-        raise InvalidParameter(
-            f"package {quoted(package)} is not installed; allowed: names of installed packages. Install "
-            f"it: pip install {package}"
-        )
+    spec, fault = None, "is no name without dots"
+    if isinstance(package, str) and package.isidentifier():
+        with suppress(ValueError):  # a module without an origin, such as __main__
+            spec = find_spec(package)
+        fault = f"is not installed (pip install {package})"
+        if spec is not None or package in sys.modules:
+            fault = "is built into Python or is a single file"
     if spec is None or not spec.submodule_search_locations:
         raise InvalidParameter(
-            f"package {quoted(package)} is built into Python or is a single file; allowed: packages "
-            "that are folders, such as numpy."
+            f"package {quoted(package)} {fault}; allowed: installed packages that are folders, such as "
+            "numpy."
         )
     return Path(spec.submodule_search_locations[0])
 
@@ -159,7 +137,9 @@ def _documented(path: Path, package: str, module: str) -> Iterator[Docstring]:
     while open_nodes:
         name, node = open_nodes.pop()
         if isinstance(node, DOCUMENTED) and (text := (ast.get_docstring(node) or "").strip()):
-            yield Docstring(package, module, name or module, KINDS[type(node)], text)
+            kind: Kind = "class" if isinstance(node, ast.ClassDef) else "function"
+            kind = "module" if isinstance(node, ast.Module) else kind
+            yield Docstring(package, module, name or module, kind, text)
         children = [
             (
                 f"{name}.{child.name}".lstrip(".") if isinstance(child, DOCUMENTED[1:]) else name,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from dataclasses import asdict, dataclass, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -15,51 +15,51 @@ from solvable.data.table import Table
 from solvable.errors import InvalidData
 from solvable.plots.words import quoted_names
 
-TOP = 20  # largest number of texts of a column with many texts that get a column of their own
+TOP = 100  # largest number of texts of a column with many texts that get a column of their own
 MOST_WORDS = 100  # largest number of words of a column of sentences that get a column each
 LEAST_ROWS = 5  # smallest number of rows of a text or a word with a column of its own
 LEAST_SHARE = 0.01  # smallest share of the rows of such a text or word
 
-_DATE = re.compile(
-    r"(\d{4})([-/.])(\d{2})\2(\d{2})"
-    r"(?:[T ](\d{2}:\d{2}(?::\d{2})?)(?:[.,]\d+)? ?(?:Z|UTC|[+-]\d{2}:?\d{2})?)?",
-    re.ASCII,
+_CLOCK = (
+    r"(?:[T ,]+(?P<clock>\d{1,2}:\d{2}(?::\d{2})?)(?:[.,]\d+)? ?(?P<half>[AaPp][Mm])? ?"
+    r"(?:Z|UTC|[+-]\d{2}:?\d{2})?)?"
 )
+_MONTH = r"(?P<name>[A-Za-z]{3})[a-z]*\.?"
+_YEAR = r"(?P<year>\d{4}|\d{2})"
+FORMS = {
+    "year-month-day": r"(?P<year>\d{4})(?P<mark>[-/.])(?P<month>\d{2})(?P=mark)(?P<day>\d{2})",
+    "day/month/year": rf"(?P<day>\d{{1,2}})(?P<mark>[-/.])(?P<month>\d{{1,2}})(?P=mark){_YEAR}",
+    "month/day/year": rf"(?P<month>\d{{1,2}})(?P<mark>[-/.])(?P<day>\d{{1,2}})(?P=mark){_YEAR}",
+    "day month year": rf"(?P<day>\d{{1,2}})\.?[- /]{_MONTH}[- /,]+{_YEAR}",
+    "month day, year": rf"{_MONTH} (?P<day>\d{{1,2}}),? {_YEAR}",
+}
+"""Notations of dates; a column has one."""
+
+_PATTERNS = {form: re.compile(text + _CLOCK, re.ASCII) for form, text in FORMS.items()}
+_MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
+UNCLEAR = "looks like dates, but not all of them can be read in one of the notations " + ", ".join(
+    FORMS
+)
+EITHER = "looks like dates, but which number is the month is not clear; write 2023-01-28"
 
 
-class Encoder(Protocol):
-    """Encoding of one column of texts by one or more columns of numbers."""
-
-    @property
-    def name(self) -> str:
-        """Name of the encoded column."""
-        ...
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Names of the columns of numbers, at least one."""
-        ...
-
-    @property
-    def sentence(self) -> str:
-        """Description of the encoding, without full stop."""
-        ...
-
-    def refit(self, column: np.ndarray) -> Encoder:
-        """Fit the encoding again, on training rows only."""
-        ...
-
-    def encode(self, column: np.ndarray) -> np.ndarray:
-        """Return the columns of numbers, without missing values, shape (n, k)."""
-        ...
-
-    def report(self, column: np.ndarray) -> str:
-        """Describe what is new in the rows of a table to predict; "" if nothing is."""
-        ...
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the encoding as JSON values for :func:`encoder_from_dict`."""
-        ...
+def form_of(column: np.ndarray) -> str:
+    """Return the notation of a column of dates; a reason if it is not clear, "" for other texts."""
+    present = [value for value in column if value is not None]
+    head = present[:20]
+    if not head or not any(
+        _PATTERNS[form].fullmatch(text.strip()) for form in FORMS for text in head
+    ):
+        return ""
+    # A few cells that are no dates, such as 0000-00-00, count as missing.
+    shares = {form: (~np.isnat(parse_dates(column, form))).sum() / len(present) for form in FORMS}
+    fitting = [form for form, share in shares.items() if share >= 0.95]
+    whole = [form for form in fitting if shares[form] == max(shares.values())]
+    if len(whole) == 1:
+        return whole[0]
+    if whole:
+        return EITHER
+    return UNCLEAR if sum(shares.values()) > 0.8 else ""
 
 
 @dataclass(frozen=True)
@@ -70,24 +70,24 @@ class Dates:
     parts: tuple[str, ...]  # names of the parts
     fills: tuple[float, ...]  # median of each part over the training rows
     still: tuple[bool, ...]  # True for parts with one value in the training rows, given to all rows
+    form: str = "year-month-day"  # notation
 
     @classmethod
     def fit(cls, name: str, column: np.ndarray) -> Dates | None:
         """Choose the parts that vary; None if the column does not contain dates."""
-        head = [value for value in column[:1000] if value is not None][:20]
-        if head and np.isnat(parse_dates(np.array(head, object))).all():
+        form = form_of(column)
+        if form not in FORMS:
             return None
-        moments = parse_dates(column)
+        moments = parse_dates(column, form)
         known = moments[~np.isnat(moments)]
-        # A few cells that are no dates, such as 0000-00-00, count as missing. Two dates are two groups.
-        present = sum(value is not None for value in column)
-        if len(known) < 0.95 * present or len(np.unique(known)) < 3:
+        if len(np.unique(known)) < 3:  # two dates are two groups
             return None
         numbers = _date_parts(moments)
         varying = tuple(part for part, values in numbers.items() if not _is_still(values))
         if not varying:
             return None
-        return cls(name, varying, (0.0,) * len(varying), (False,) * len(varying)).refit(column)
+        empty = cls(name, varying, (0.0,) * len(varying), (False,) * len(varying), form)
+        return empty.refit(column)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -97,18 +97,19 @@ class Dates:
     @property
     def sentence(self) -> str:
         """Description of the encoding."""
-        return f"column {self.name!r}: dates, replaced by {', '.join(self.parts)}"
+        written = f" written {self.form}" if self.form != "year-month-day" else ""
+        return f"column {self.name!r}: dates{written}, replaced by {', '.join(self.parts)}"
 
     def refit(self, column: np.ndarray) -> Dates:
         """Fit the medians again; the parts stay the same."""
-        numbers = _date_parts(parse_dates(column))
+        numbers = _date_parts(parse_dates(column, self.form))
         values = [numbers[part][~np.isnan(numbers[part])] for part in self.parts]
         fills = tuple(float(np.median(one)) if len(one) else 0.0 for one in values)
         return replace(self, fills=fills, still=tuple(map(_is_still, values)))
 
     def encode(self, column: np.ndarray) -> np.ndarray:
         """Return the parts of the dates."""
-        numbers = _date_parts(parse_dates(column))
+        numbers = _date_parts(parse_dates(column, self.form))
         parts = []
         for part, fill, still in zip(self.parts, self.fills, self.still, strict=True):
             values = numbers[part]
@@ -119,7 +120,7 @@ class Dates:
 
     def report(self, column: np.ndarray) -> str:
         """Count the missing dates, and name the first cell that is no date."""
-        missing = np.isnat(parse_dates(column))
+        missing = np.isnat(parse_dates(column, self.form))
         wrong = missing & np.array([value is not None for value in column], dtype=bool)
         count = int(np.count_nonzero(missing))
         if count and not wrong.any():
@@ -132,11 +133,6 @@ class Dates:
             f"column {self.name!r}: {np.count_nonzero(wrong)} texts are no dates from 1600 to 2200 "
             f"({str(column[first])[:40]!r} in row {first + 1}) and count as missing"
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the encoding as JSON values."""
-        fields = {"name": self.name, "parts": list(self.parts), "fills": list(self.fills)}
-        return {"kind": "dates", **fields, "still": list(self.still)}
 
 
 @dataclass(frozen=True)
@@ -219,11 +215,6 @@ class Levels:
             f"as rare texts: {quoted_names(sorted(rare))}"
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the encoding as JSON values."""
-        fields = {"name": self.name, "counts": dict(self.counts), "top": list(self.top)}
-        return {"kind": "levels", **fields, "others": self.others, "frequency": self.frequency}
-
 
 @dataclass(frozen=True)
 class Words:
@@ -282,14 +273,9 @@ class Words:
             return f"column {self.name!r}: no row contains a word that was used in training"
         return ""
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the encoding as JSON values."""
-        return {
-            "kind": "words",
-            "name": self.name,
-            "words": list(self.words),
-            "idf": list(self.idf),
-        }
+
+Encoder: TypeAlias = Dates | Levels | Words
+"""Encoding of one column of texts by one or more columns of numbers, fitted on training rows."""
 
 
 def usable_texts(
@@ -305,7 +291,11 @@ def usable_texts(
         reason = text_reason(column, others)
         encoder: Encoder | None = dates
         if encoder is None and reason in MANY_TEXTS:
-            encoder = Words.fit(name, column) or Levels.fit(name, column)
+            form = form_of(column)
+            if form in (UNCLEAR, EITHER):
+                reason = form
+            else:
+                encoder = Words.fit(name, column) or Levels.fit(name, column)
         if encoder is not None:
             encoders.append(encoder)
         elif reason:
@@ -316,15 +306,23 @@ def usable_texts(
     return tuple(usable), tuple(encoders), unusable
 
 
+def encoder_to_dict(one: Encoder) -> dict[str, Any]:
+    """Return an encoding as JSON values for :func:`encoder_from_dict`."""
+    return {"kind": type(one).__name__.lower(), **asdict(one)}
+
+
 def encoder_from_dict(fields: Mapping[str, Any]) -> Encoder:
-    """Create an encoding from the result of its ``to_dict``; KeyError or ValueError if damaged."""
+    """Create an encoding from :func:`encoder_to_dict`; KeyError or ValueError if damaged."""
     name = str(fields["name"])
     if fields["kind"] == "dates":
         parts, fills = tuple(map(str, fields["parts"])), tuple(map(float, fields["fills"]))
         still = tuple(map(bool, fields["still"]))
+        form = str(fields.get("form", "year-month-day"))  # models before 0.2 have this notation
         if not set(parts) <= set(PARTS) or not len(parts) == len(fills) == len(still) > 0:
             raise ValueError(f"parts of dates {parts}")
-        return Dates(name, parts, fills, still)
+        if form not in FORMS:
+            raise ValueError(f"notation of dates {form!r}")
+        return Dates(name, parts, fills, still, form)
     if fields["kind"] == "levels":
         counts = {str(text): int(count) for text, count in fields["counts"].items()}
         flags = bool(fields["others"]), bool(fields["frequency"])
@@ -337,20 +335,33 @@ def encoder_from_dict(fields: Mapping[str, Any]) -> Encoder:
     raise ValueError(f"kind of encoding {fields['kind']!r}")
 
 
-def parse_dates(column: np.ndarray) -> np.ndarray:
-    """Parse ISO dates from 1600 to 2200 with the clock time as written; NaT for other cells."""
-    known = {text: _parse_date(text) for text in set(column.tolist())}
+def parse_dates(column: np.ndarray, form: str = "year-month-day") -> np.ndarray:
+    """Parse dates from 1600 to 2200 with the clock time as written; NaT for other cells."""
+    known = {text: _parse_date(text, _PATTERNS[form]) for text in set(column.tolist())}
     return np.array([known[text] for text in column.tolist()], dtype="datetime64[s]")
 
 
-def _parse_date(text: Any) -> np.datetime64:
-    match = _DATE.fullmatch(text.strip()) if isinstance(text, str) else None
+def _parse_date(text: Any, pattern: re.Pattern[str]) -> np.datetime64:
+    match = pattern.fullmatch(text.strip()) if isinstance(text, str) else None
+    never = np.datetime64("NaT", "s")
+    if match is None:
+        return never
+    found = match.groupdict()
+    year = int(found["year"])
+    if len(found["year"]) == 2:  # as in POSIX: 69 to 99 are of the last century
+        year += 1900 if year > 68 else 2000
+    name = (found.get("name") or "").lower()
+    month = _MONTHS.index(name) + 1 if name in _MONTHS else int(found.get("month") or 0)
+    hour, _, rest = (found["clock"] or "00:00").partition(":")
+    late = {"pm": 12, "am": 0}.get((found["half"] or "").lower())
+    number = int(hour) if late is None else int(hour) % 12 + late
+    if not 1600 <= year <= 2200:
+        return never
     try:
-        if match is None or not 1600 <= int(match[1]) <= 2200:
-            return np.datetime64("NaT", "s")
-        return np.datetime64(f"{match[1]}-{match[3]}-{match[4]}T{match[5] or '00:00'}", "s")
+        day = int(found["day"])
+        return np.datetime64(f"{year:04}-{month:02}-{day:02}T{number:02}:{rest}", "s")
     except ValueError:  # 30 February
-        return np.datetime64("NaT", "s")
+        return never
 
 
 PARTS = ("days since 1970", "month", "day of the month", "weekday", "hour")
@@ -369,9 +380,7 @@ def _date_parts(moments: np.ndarray) -> dict[str, np.ndarray]:
         (number + 3) % 7,  # 1970-01-01 was a Thursday
         (moments - days).astype(np.int64) / 3600,
     )
-    return {
-        name: np.where(missing, np.nan, values) for name, values in zip(PARTS, parts, strict=True)
-    }
+    return {name: np.where(missing, np.nan, part) for name, part in zip(PARTS, parts, strict=True)}
 
 
 def _is_still(values: np.ndarray) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -15,11 +16,7 @@ from solvable.plots.words import quoted_names
 
 
 def read_folder(
-    folder: Path,
-    target: str | None = None,
-    *,
-    required: bool = True,
-    form: ImageForm | None = None,
+    folder: Path, target: str | None = None, *, required: bool = True, form: ImageForm | None = None
 ) -> RawData:
     """Read inputs and target from a folder of array files or images."""
     # A folder may contain memory-mapped pairs X*.npy and y*.npy; .npz files; one sub-folder of images
@@ -85,10 +82,7 @@ def _join(folder: Path, paths: Sequence[Path], read: Callable[[Path], RawData]) 
     first = raws[0]
     for path, raw in zip(paths, raws, strict=True):
         if raw.image_shape != first.image_shape:
-            raise InvalidData(
-                f"{folder} contains images of mixed size: {paths[0].name} has {first.image_shape}, "
-                f"{path.name} has {raw.image_shape}; allowed: one size. Crop or resize them."
-            )
+            raise _mixed(folder, (paths[0], path), (first.image_shape, raw.image_shape))
         if raw.target != first.target:
             raise InvalidData(
                 f"the target is {first.target!r} in {paths[0].name} and {raw.target!r} in "
@@ -111,9 +105,13 @@ def _read_arrays(
     images = [load_npy(path, mapped=False) for path in paths]
     for path, image in zip(paths, images, strict=True):
         if image.shape != images[0].shape:
-            raise InvalidData(
-                f"{folder} contains images of mixed size: {paths[0].relative_to(folder)} has "
-                f"{images[0].shape}, {path.relative_to(folder)} has {image.shape}; allowed: one "
-                "size. Crop or resize them."
-            )
+            raise _mixed(folder, (paths[0], path), (images[0].shape, image.shape))
     return np.stack(images), ()
+
+
+def _mixed(folder: Path, paths: tuple[Path, Path], shapes: tuple[Any, Any]) -> InvalidData:
+    first, other = (path.relative_to(folder) for path in paths)
+    return InvalidData(
+        f"{folder} contains images of mixed size: {first} has {shapes[0]}, {other} has {shapes[1]}; "
+        "allowed: one size. Crop or resize them."
+    )

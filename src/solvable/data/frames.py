@@ -31,6 +31,8 @@ def read_object(
     data: Any, y: Any = None, target: str | None = None, *, required: bool = True
 ) -> RawData:
     """Read a data frame, or inputs X with labels y; `target` names the labels."""
+    target = None if target is None else str(target)  # names of pandas may be numbers
+    data, y = _without_masked(data), _without_masked(y)
     named = _named_columns(data)
     if named is None:
         return _read_arrays(data, y, target, required)
@@ -54,6 +56,13 @@ def read_object(
             "column from X, or name y with target=."
         )
     return RawData(stretches(TablePart(table, values)), name, None, (*notes, *note))
+
+
+def _without_masked(values: Any) -> Any:
+    """Return a masked array with NaN for the masked entries; other data as they are."""
+    if not isinstance(values, np.ma.MaskedArray) or values.dtype.kind not in "fiub":
+        return values
+    return np.where(np.ma.getmaskarray(values), np.nan, np.ma.getdata(values))
 
 
 def _named_columns(data: Any) -> list[tuple[str, Any]] | None:
@@ -153,7 +162,7 @@ def _of_objects(name: str, values: Sequence[Any]) -> tuple[np.ndarray | None, li
     # Each distinct text is parsed once.
     codes: dict[str, int] = {}
     places = np.fromiter((codes.setdefault(cell, len(codes)) for cell in cells), int, len(cells))
-    parsed, note = parse_cells(list(codes))
+    parsed, note, _ = parse_cells(list(codes), counts=np.bincount(places, minlength=len(codes)))
     if parsed.dtype != object and any(isinstance(value, str) for value in values):
         note = note or (
             "texts that are numbers were read as numbers; a categorical dtype keeps them as categories"

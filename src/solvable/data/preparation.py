@@ -21,13 +21,29 @@ from solvable.data.columns import (
     row_blocks,
     unusable_numbers,
 )
-from solvable.data.encoders import Encoder, damaged, encoder_from_dict, usable_texts
+from solvable.data.encoders import (
+    Encoder,
+    damaged,
+    encoder_from_dict,
+    encoder_to_dict,
+    usable_texts,
+)
 from solvable.data.table import Table, as_text, missing_mask
 from solvable.data.target import Target
-from solvable.errors import InvalidData
+from solvable.errors import InvalidData, quoted
 from solvable.plots.words import quoted_names
 
 FORMAT = 2  # version of the dictionary of :meth:`Preparation.to_dict`; version 1 has no encoders
+
+
+def _shares(
+    table: Table, categories: tuple[tuple[str, tuple[str, ...]], ...]
+) -> tuple[tuple[float, ...], ...]:
+    """Return the share of the rows with each text."""
+    columns = [(as_text(table.column(name)), texts) for name, texts in categories]
+    return tuple(
+        tuple(float((column == text).mean()) for text in texts) for column, texts in columns
+    )
 
 
 @dataclass(frozen=True)
@@ -36,9 +52,9 @@ class Preparation:
 
     Columns of numbers come first, in the order of the table, with missing values replaced by medians
     of the training rows. Each column of few texts then becomes one column of 0 and 1 per distinct text;
-    all these columns are 0 if the text is missing or was not in the training rows. Indicators of missing
-    numbers follow, and at last the encodings of dates, of many texts and of sentences. Create a
-    preparation with :meth:`fit`.
+    all these columns are 0 if the text is missing, and the shares of the training rows if these do not
+    have it. Indicators of missing numbers follow, and at last the encodings of dates, of many texts and
+    of sentences. Create a preparation with :meth:`fit`.
 
     Parameters
     ----------
@@ -66,6 +82,9 @@ class Preparation:
         Columns of numbers whose missing values are marked by a column of 0 and 1.
     encoders : tuple of Encoder
         Encodings of the used columns of dates, of many texts and of sentences.
+    shares : tuple of tuple of float
+        Share of the training rows with each text of the columns of few texts; a text that they do not
+        have is encoded by these shares.
 
     Examples
     --------
@@ -90,6 +109,7 @@ class Preparation:
     still: tuple[tuple[int, float], ...] = ()
     gaps: tuple[str, ...] = ()
     encoders: tuple[Encoder, ...] = ()
+    shares: tuple[tuple[float, ...], ...] = ()
 
     @classmethod
     def fit(
@@ -140,6 +160,7 @@ class Preparation:
             image_shape=image_shape,
             gaps=() if image_shape else marked_gaps(table, statistics.n_missing, used),
             encoders=encoders,
+            shares=_shares(table, categories),
         )
         treatments = preparation._described(statistics.n_missing[used], table.n_rows)
         n_constant = int(statistics.constant[used].sum())
@@ -177,6 +198,7 @@ class Preparation:
             medians=tuple(statistics.medians.tolist()),
             still=() if self.image_shape else tuple(still),
             encoders=tuple(one.refit(as_text(table.column(one.name))) for one in self.encoders),
+            shares=_shares(table, self.categories),
         )
         return replace(fitted, treatments=fitted._described(statistics.n_missing, table.n_rows))
 
@@ -184,19 +206,14 @@ class Preparation:
         """Return sentences about unused columns, columns of text and missing numbers."""
         gaps = describe_gaps(self.numeric_names, n_missing, n_rows, self.medians)
         encoded = [one.sentence for one in self.encoders]
-        marked = []
-        if self.gaps:
-            marked = [
-                f"missing values of {quoted_names(self.gaps)} are marked by columns of 0 and 1"
-            ]
+        marks = f"missing values of {quoted_names(self.gaps)} are marked by columns of 0 and 1"
+        marked = [marks] * bool(self.gaps)
         sentences = (*describe(self.dropped, self.categories), *encoded, *gaps, *marked)
         if not self.still:
             return sentences
         names = quoted_names(self.columns[place] for place, _ in self.still)
-        return (
-            *sentences,
-            f"constant in all training rows, and set to this value in others: {names}",
-        )
+        still = f"constant in all training rows, and set to this value in others: {names}"
+        return (*sentences, still)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -260,9 +277,17 @@ class Preparation:
     def _encode(self, table: Table, places: np.ndarray) -> None:
         """Write the columns of 0 and 1 and the encodings into the last columns of a matrix."""
         start = 0
-        for name, texts in self.categories:
-            ones = as_text(table.column(name))[:, None] == np.array(texts, dtype=object)
+        absent = {place for place, value in self.still if not value}
+        for place, (name, texts) in enumerate(self.categories):
+            column = as_text(table.column(name))
+            ones = column[:, None] == np.array(texts, dtype=object)
             places[:, start : start + len(texts)] = ones
+            if self.shares:
+                first = len(self.numeric_names) + start
+                seen = [one not in absent for one in range(first, first + len(texts))]
+                present = np.array([text is not None for text in column], dtype=bool)
+                unseen = present & ~ones[:, seen].any(axis=1)
+                places[unseen, start : start + len(texts)] = self.shares[place]
             start += len(texts)
         for name in self.gaps:
             places[:, start] = missing_mask(table.column(name))
@@ -285,8 +310,8 @@ class Preparation:
             unseen = sorted({value for value in column if value is not None}.difference(texts))
             if unseen:
                 sentences.append(
-                    f"column {name!r}: texts not seen in training, encoded by 0 in all columns: "
-                    f"{quoted_names(unseen)}"
+                    f"column {name!r}: texts not seen in training, encoded by the shares of the training "
+                    f"rows: {quoted_names(unseen)}"
                 )
         sentences += [
             sentence
@@ -312,12 +337,15 @@ class Preparation:
             "treatments": list(self.treatments),
             "still": [list(pair) for pair in self.still],
             "gaps": list(self.gaps),
-            "encoders": [one.to_dict() for one in self.encoders],
+            "encoders": [encoder_to_dict(one) for one in self.encoders],
+            "shares": [list(one) for one in self.shares],
         }
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Preparation:
         """Create a preparation from the result of :meth:`to_dict`."""
+        if not isinstance(fields, Mapping):
+            raise damaged(TypeError(f"{quoted(fields)} is no table"))
         if fields.get("format") not in (1, FORMAT):
             raise InvalidData(
                 f"the preparation stored with the model has format {fields.get('format')!r}; "
@@ -325,27 +353,35 @@ class Preparation:
             )
         try:
             preparation = cls(
-                numeric_names=tuple(map(str, fields["numeric_names"])),
-                medians=tuple(map(float, fields["medians"])),
-                categories=tuple((name, tuple(texts)) for name, texts in fields["categories"]),
-                dropped=tuple((name, reason) for name, reason in fields["dropped"]),
+                numeric_names=_texts(fields["numeric_names"]),
+                medians=tuple(_finite(value) for value in fields["medians"]),
+                categories=tuple(
+                    (_text(name), _texts(texts)) for name, texts in fields["categories"]
+                ),
+                dropped=tuple((_text(name), _text(why)) for name, why in fields["dropped"]),
                 dtype={"float32": "float32", "float64": "float64"}[fields["dtype"]],
                 target=Target.from_dict(fields["target"]) if fields["target"] else None,
                 image_shape=tuple(map(int, fields["image_shape"]))
                 if fields["image_shape"]
                 else None,
-                treatments=tuple(map(str, fields["treatments"])),
-                still=tuple((int(place), float(value)) for place, value in fields.get("still", ())),
-                gaps=tuple(map(str, fields.get("gaps", ()))),
+                treatments=_texts(fields["treatments"]),
+                still=tuple(
+                    (int(place), _finite(value)) for place, value in fields.get("still", ())
+                ),
+                gaps=_texts(fields.get("gaps", ())),
                 encoders=tuple(map(encoder_from_dict, fields.get("encoders", ()))),
+                shares=tuple(tuple(map(_finite, one)) for one in fields.get("shares", ())),
             )
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
             raise damaged(error) from error
         if len(preparation.medians) != len(preparation.numeric_names):
             raise InvalidData(
                 f"the preparation stored with the model is damaged: {len(preparation.medians)} "
                 f"medians for {len(preparation.numeric_names)} columns. Fit the model again."
             )
+        lengths = [len(texts) for _, texts in preparation.categories]
+        if preparation.shares and [len(one) for one in preparation.shares] != lengths:
+            raise damaged(ValueError("shares of other texts"))
         return preparation
 
     def _numbers(self, table: Table) -> np.ndarray:
@@ -368,3 +404,22 @@ class Preparation:
                 )
             matrix[:, i] = np.nan if column.dtype == object else column
         return matrix
+
+
+def _texts(values: Any) -> tuple[str, ...]:
+    """Return stored texts; raise for anything else."""
+    if not isinstance(values, list | tuple):
+        raise TypeError(f"{quoted(values)} is no list of texts")
+    return tuple(map(_text, values))
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{quoted(value)} is no text")
+    return value
+
+
+def _finite(value: Any) -> float:
+    if not np.isfinite(float(value)):
+        raise ValueError(f"{value} is no finite number")
+    return float(value)

@@ -33,10 +33,6 @@ class Part(Protocol):
         """Return the requested (or all) columns other than the target, and the target or None."""
         ...
 
-    def target(self) -> np.ndarray | None:
-        """Read only the values of the target, as numbers or text."""
-        ...
-
 
 @dataclass(frozen=True)
 class RawData:
@@ -81,10 +77,6 @@ class TablePart:
         table = self.table if columns is None else self.table.select(columns)
         return table, self.values
 
-    def target(self) -> np.ndarray | None:
-        """Return the values of the target."""
-        return self.values
-
 
 @dataclass(frozen=True, eq=False)
 class Stretch:
@@ -106,11 +98,13 @@ class Stretch:
     def read(self, columns: Sequence[str] | None = None) -> tuple[Table, np.ndarray | None]:
         """Return the requested (or all) columns other than the target, and the target or None."""
         table = self.base.table.rows(self.span)
-        return table if columns is None else table.select(columns), self.target()
+        values = None if self.base.values is None else self.base.values[self.span]
+        return table if columns is None else table.select(columns), values
 
-    def target(self) -> np.ndarray | None:
-        """Return the values of the target."""
-        return None if self.base.values is None else self.base.values[self.span]
+
+def target_of(part: Part) -> np.ndarray | None:
+    """Read only the values of the target, as numbers or text."""
+    return part.read(())[1]
 
 
 def stretches(part: TablePart) -> tuple[Part, ...]:
@@ -177,10 +171,8 @@ def typed_column(column: np.ndarray, name: str) -> np.ndarray:
 
 def text_column(values: Sequence[str | None]) -> np.ndarray:
     """Strip texts, and replace texts that denote a missing value by None."""
-    stripped = [None if value is None else value.strip() for value in values]
-    present = [
-        None if value is None or value.casefold() in MISSING else value for value in stripped
-    ]
+    stripped = [(value or "").strip() for value in values]
+    present = [None if value.casefold() in MISSING else value for value in stripped]
     return np.array(present, dtype=object)
 
 

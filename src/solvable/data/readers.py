@@ -11,7 +11,7 @@ import numpy as np
 from solvable.data.array_files import read_npy, read_npz
 from solvable.data.csv_table import read_csv
 from solvable.data.folders import read_folder
-from solvable.data.image_files import IMAGE_ENDINGS, ImageForm, read_images
+from solvable.data.image_files import IMAGE_ENDINGS, ImageForm, read_images, visible
 from solvable.data.named import DATASETS, read_named
 from solvable.data.parquet import read_parquet
 from solvable.data.raw_data import RawData, TablePart, array_parts, choose_target, stretches
@@ -19,14 +19,7 @@ from solvable.data.table import Table, as_text, stack_rows
 from solvable.errors import InvalidData, InvalidParameter, unknown_choice
 from solvable.paths import check_path
 
-CSV_ENDINGS = (
-    ".csv",
-    ".tsv",
-    ".txt",
-    ".csv.gz",
-    ".tsv.gz",
-    ".txt.gz",
-)  # file endings of delimited text
+CSV_ENDINGS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")  # delimited text
 PARQUET_ENDINGS = (".parquet", ".pq")  # file endings of Parquet files
 
 ENDINGS = (*CSV_ENDINGS, ".npz", ".npy", *PARQUET_ENDINGS, *IMAGE_ENDINGS)
@@ -78,11 +71,8 @@ def join(raw: RawData) -> tuple[Table, np.ndarray | None]:
 
 def parquet_paths(path: Path) -> list[Path]:
     """List the Parquet files in a folder by name, without hidden files."""
-    return sorted(
-        file
-        for file in path.iterdir()
-        if file.suffix in PARQUET_ENDINGS and not file.name.startswith((".", "_"))
-    )
+    files = [file for file in visible(path) if file.suffix in PARQUET_ENDINGS]
+    return [file for file in files if not file.name.startswith("_")]
 
 
 def _read_path(

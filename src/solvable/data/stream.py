@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from solvable.arrays import Array
 from solvable.data.columns import MAX_CATEGORIES, column_statistics
 from solvable.data.parquet import read_parquet
 from solvable.data.preparation import Preparation
-from solvable.data.raw_data import Part, RawData
+from solvable.data.raw_data import Part, RawData, target_of
 from solvable.data.readers import PARQUET_ENDINGS, read_raw
 from solvable.data.table import Table, as_text, missing_mask, stack_rows
 from solvable.data.target import Target, TargetValues, Task, decide_target
@@ -23,30 +23,6 @@ HEAD_ROWS = 100_000  # number of first rows to which a stream's preparation is f
 
 HEAD_ENTRIES = 20_000_000
 """Largest number of entries (at most 160 MB) in these first rows; it limits wide tables."""
-
-
-@runtime_checkable
-class LabelledSource(Protocol):
-    """Samples with labels that can be read repeatedly in chunks of rows."""
-
-    @property
-    def n_samples(self) -> int:
-        """Number of rows."""
-        ...
-
-    @property
-    def n_columns(self) -> int:
-        """Number of columns of the inputs."""
-        ...
-
-    @property
-    def dtype(self) -> Any:
-        """Type of the inputs."""
-        ...
-
-    def chunks(self, rows: int, start: int = 0) -> Iterator[tuple[slice, Array, Array]]:
-        """Yield ``(slice, X, y)`` from row ``start`` on, ``rows`` rows each (the last may be shorter)."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,6 +116,10 @@ class PartStream:
                 X = self.preparation.transform(table.rows(skip), first_row=first + skip.start)
                 yield X, self.target.encode(values[skip])
             first += size
+
+
+LabelledSource: TypeAlias = ArrayStream | PartStream
+"""Samples with labels that can be read repeatedly in chunks of rows."""
 
 
 def from_arrays(X: Array, y: Array) -> ArrayStream:
@@ -270,7 +250,7 @@ def _scan_target(raw: RawData) -> tuple[tuple[int, ...], TargetValues]:
     sizes = []
     merged = TargetValues(raw.target, {}, 0, True)
     for part in raw.parts:
-        values = part.target()
+        values = target_of(part)
         assert values is not None
         values = values[~missing_mask(values)]
         sizes.append(len(values))
@@ -284,7 +264,7 @@ def _known_rows(
     """Return each part's number of rows whose target is a number or a known class."""
     if not values.has_others(target):
         return sizes
-    columns = (part.target() for part in raw.parts)
+    columns = map(target_of, raw.parts)
     return tuple(int(_used_rows(column, target).sum()) for column in columns if column is not None)
 
 
@@ -359,7 +339,4 @@ def _take(
             break
     if len(taken) == 1:
         return taken[0], blocks
-    return (
-        np.concatenate([X for X, _ in taken]),
-        np.concatenate([y for _, y in taken]),
-    ), blocks
+    return (np.concatenate([X for X, _ in taken]), np.concatenate([y for _, y in taken])), blocks

@@ -170,6 +170,25 @@ def missing_mask(column: np.ndarray) -> np.ndarray:
     return np.isnan(column)
 
 
+TOTALS = frozenset(
+    {"total", "totals", "grand total", "subtotal", "sum", "mean", "average", "summe", "gesamt"}
+)
+
+
+def without_totals(columns: dict[str, np.ndarray]) -> tuple[dict[str, np.ndarray], list[str]]:
+    """Leave out a last row of totals: its first text is "Total" or the like, and no other row's is."""
+    for name, column in columns.items():
+        if column.dtype != object or len(column) < 3:
+            continue
+        last = column[-1]
+        named = isinstance(last, str) and last.strip(" :.").casefold() in TOTALS
+        if named and last not in column[:-1]:
+            note = f"the last row is left out: {name!r} is {last!r} there"
+            return {key: values[:-1] for key, values in columns.items()}, [note]
+        break
+    return columns, []
+
+
 def refuse_duplicates(names: Iterable[str]) -> None:
     """Raise :class:`InvalidData` if a column name occurs twice."""
     repeated = {name: times for name, times in Counter(names).items() if times > 1}

@@ -217,15 +217,11 @@ def _refuse_classes(values: TargetValues, task: Task, textual: bool) -> None:
             "the task to classification, or choose a column of two values."
         )
     if len(counts) > MAX_CLASSES or (len(counts) > 2 and 2 * len(counts) > values.n_rows):
-        advice = (
-            "Choose another target, or group its values."
-            if textual
-            else "Set the task to regression, or group its values."
-        )
+        advice = "Choose another target" if textual else "Set the task to regression"
         raise InvalidData(
             f"target {name!r} takes {_count(counts)} distinct values in {values.n_rows} rows "
             f"({quoted_names(_label(value) for value in sorted(counts, key=str)[:3])}, ...); allowed: at "
-            f"most {MAX_CLASSES} classes with at least two rows each. {advice}"
+            f"most {MAX_CLASSES} classes with at least two rows each. {advice}, or group its values."
         )
     single = sorted(_label(value) for value, count in counts.items() if count == 1)
     if len(counts) - len(single) < 2:

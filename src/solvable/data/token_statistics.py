@@ -13,28 +13,17 @@ from solvable.errors import InvalidData, InvalidParameter
 
 @dataclass(frozen=True)
 class TokenCorrelations:
-    """Correlations of pairs of tokens, one entry for each distance.
+    """Correlations of pairs of tokens, one entry for each distance."""
 
-    Parameters
-    ----------
-    distances : ndarray
-        Distances t.
-    rms : ndarray
-        Root mean square of the V² entries of C, without the contribution of sampling; 0 if the measured
-        mean square is below that contribution.
-    operator_norm : ndarray
-        Largest singular value of the measured C, which contains the noise of sampling.
-    floor : ndarray
-        Root mean square that independent pairs cause if C = 0.
-    pairs : ndarray
-        Numbers P of pairs.
-    """
-
-    distances: np.ndarray
+    distances: np.ndarray  # distances t
+    # root mean square of the V² entries of C, without the contribution of sampling; 0 if the measured
+    # mean square is below that contribution
     rms: np.ndarray
-    operator_norm: np.ndarray
-    floor: np.ndarray
-    pairs: np.ndarray
+    operator_norm: (
+        np.ndarray
+    )  # largest singular value of the measured C, with the noise of sampling
+    floor: np.ndarray  # root mean square that independent pairs cause if C = 0
+    pairs: np.ndarray  # numbers P of pairs
 
 
 def token_correlations(
@@ -135,10 +124,5 @@ def _estimates(counts: np.ndarray) -> tuple[float, float, float, float]:
     floor = (1 - p @ p) * (1 - q @ q) / pairs
     # E|C_measured|² = |C|² + (single - |C|²) / P
     square = (pairs * np.sum(C**2) - single) / (pairs - 1)
-    norm = float(np.linalg.norm(C, 2))
-    return (
-        float(np.sqrt(max(square, 0.0))) / vocabulary,
-        norm,
-        float(np.sqrt(floor)) / vocabulary,
-        pairs,
-    )
+    rms, norm = float(np.sqrt(max(square, 0.0))), float(np.linalg.norm(C, 2))
+    return rms / vocabulary, norm, float(np.sqrt(floor)) / vocabulary, pairs

@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
+from solvable.data.weights.adapter_factors import FACTOR, PAIRS, UNKNOWN
 from solvable.data.weights.stored import StoredArray
 from solvable.diagnose.attention.factors import product_of, used
 from solvable.diagnose.attention.product_law import MINIMUM_WIDTH
 from solvable.diagnose.attention.random_signs import SignedHead
-from solvable.diagnose.diagnosis import NOT_FITTED, MatrixDiagnosis
+from solvable.diagnose.diagnosis import ADAPTER, NOT_FITTED, MatrixDiagnosis
 from solvable.diagnose.magnitude import with_magnitude
 from solvable.errors import InvalidData
-from solvable.plots.words import counted
-
-# Names of PEFT, of its embeddings, and of kohya and diffusers; the first factor takes the inputs.
-_PAIRS = {"lora_A": "lora_B", "lora_embedding_A": "lora_embedding_B", "lora_down": "lora_up"}
-_FACTOR = re.compile(rf"\.({'|'.join([*_PAIRS, *_PAIRS.values()])})(?=\.|$)")
+from solvable.plots.numbers import format_number
+from solvable.plots.words import counted, listed
 
 
 def is_factor(name: str) -> bool:
     """Return True for names of the factors of a low-rank adapter."""
-    return _FACTOR.search(name) is not None
+    return FACTOR.search(name) is not None
 
 
 def joined_adapters(arrays: Sequence[StoredArray]) -> list[StoredArray]:
@@ -34,14 +31,14 @@ def joined_adapters(arrays: Sequence[StoredArray]) -> list[StoredArray]:
     by_name = {stored.name: stored for stored in arrays}
     joined: dict[str, StoredArray | None] = {}
     for name, first in by_name.items():
-        place = _FACTOR.search(name)
-        if place is None or place[1] not in _PAIRS:
+        place = FACTOR.search(name)
+        if place is None or place[1] not in PAIRS:
             continue
-        other = f"{name[: place.start(1)]}{_PAIRS[place[1]]}{name[place.end(1) :]}"
+        other = f"{name[: place.start(1)]}{PAIRS[place[1]]}{name[place.end(1) :]}"
         second = by_name.get(other)
         if second is not None and first.is_matrix and second.is_matrix and _multiply(first, second):
             shape = (second.shape[0], math.prod(first.shape[1:]))
-            label = f"{name[: place.start()]}[{_PAIRS[place[1]]} {place[1]}]"
+            label = f"{name[: place.start()]}[{PAIRS[place[1]]} {place[1]}]"
             product = replace(
                 first, name=label, shape=shape, reader=partial(_read_core, first, second)
             )
@@ -98,7 +95,7 @@ def adapter_row(
     blank = MatrixDiagnosis(stored.name, stored.shape, stored.dtype, NOT_FITTED, "")
     query, key = _read_factors(*pair)
     rank = len(query)
-    text = f"a low-rank adapter of rank {rank}, without its factor lora_alpha / r"
+    text = f"{ADAPTER} {rank}, {pair[1].layout or UNKNOWN}"
     units = [float(np.abs(factor).max(initial=0.0)) for factor in (query, key)]
     if 0.0 in units:
         reason = f"{text}: its product is zero, as before training."
@@ -106,18 +103,24 @@ def adapter_row(
     factors, product = product_of(query / units[0], key / units[1], stored.precision)
     if not product.rank:
         return replace(blank, norm=0.0, largest=0.0, reason=f"{text}: its product is zero.")
-    row = with_magnitude(
-        replace(blank, values=product.values * units[0] * units[1]), np.zeros((1, 1))
-    )
+    size = units[0] * units[1]
+    row = with_magnitude(replace(blank, values=product.values * size), np.zeros((1, 1)))
+    strengths = [format_number(value * size, 3) for value in product.values[: product.rank]]
     if min(rank, *(side - rank for side in stored.shape)) < MINIMUM_WIDTH:
-        words = (
-            f"too few for a test of its directions (at least {MINIMUM_WIDTH}, and sides above it)"
-        )
+        words = f"too few for a test of directions (at least {MINIMUM_WIDTH}, and sides above it)"
     else:
-        head = SignedHead(used(factors, product.rank), product, seed)
-        count, _ = head.beyond_signs()
+        count, _ = SignedHead(used(factors, product.rank), product, seed).beyond_signs()
+        row, strengths = replace(row, directions=count), strengths[:count]
         verb = "is" if count == 1 else "are"
         words = (
             f"{counted(count, 'direction')} {verb} above those of its factors under random signs"
         )
+    words += f", with strengths {listed(strengths, 5)}" if strengths else ""
     return replace(row, values=None, reason=f"{text}: {words}.")
+
+
+def adapter_sentences(rows: Sequence[MatrixDiagnosis]) -> list[str]:
+    """Sentences about updates B A: norm, factor, directions and their strengths; the largest first."""
+    pairs = sorted(((row.norm or 0.0, row) for row in rows), key=lambda pair: -pair[0])
+    lines = [f"{row.name}: norm {format_number(norm, 3)}; {row.reason}" for norm, row in pairs[:12]]
+    return lines + [f"The report has {len(rows) - 12} more."] * (len(rows) > 12)

@@ -7,10 +7,8 @@ from typing import Any
 from solvable.diagnose import words
 from solvable.diagnose.attention import words as attention
 from solvable.diagnose.diagnosed import Diagnosed
-from solvable.diagnose.pruning import words as pruning
-from solvable.diagnose.pruning.results import Pruning
 from solvable.diagnose.report import DiagnoseFiles
-from solvable.diagnose.tables import matrix_table, small_table
+from solvable.diagnose.tables import matrix_table
 from solvable.plots.prose import Part, section
 from solvable.plots.tables import Cell, Table, window
 
@@ -23,17 +21,17 @@ def diagnosis_text(
     parts: list[Part] = [
         Cell(f"{found.name}: {words.answer(found)}", "bold"),
         Cell(f"Read: {words.subject(found)}.", "dim"),
+        *(Cell(line, "bold") for line in words.alarms(found)),
     ]
-    if found.pruning is not None:
-        parts += _pruned(found.pruning, width)
-    if found.fitted:
+    if any(row.norm is not None for row in found.matrices):
         table, dropped = matrix_table(found, width, details=details)
         parts += _shown(table, width, words.legend(found, details=details))
         if dropped:
             out = f"Not shown in a terminal of this width: {', '.join(dropped)}."
             parts.append(Cell(out, "dim"))
-    parts += section("What did the matrices learn?", ())
-    parts += [Cell(words.headline(found)), *(Cell(f"- {row}") for row in words.meanings(found))]
+    if not found.quick:
+        parts += section("What did the matrices learn?", ())
+        parts += [Cell(words.headline(found)), *(Cell(f"- {row}") for row in words.meanings(found))]
     if sentences := attention.sentences(found):
         title, *answers = section(attention.QUESTION, sentences, single=True)[1:]
         parts += ["", title]
@@ -42,21 +40,7 @@ def diagnosis_text(
         parts += answers
     for title, rows in words.sections(found):
         parts += section(title, rows, single=True)
-        if title == words.REFUSED and any(row.norm is not None for row in found.refused):
-            sizes, more = small_table(found)
-            legend = [f"result.json has {more} more."] if more else []
-            parts += _shown(sizes, width, legend)[: None if more else -1]
-    return [*parts, "", f"report   {files.report}", f"result   {files.result}"]
-
-
-def _pruned(found: Pruning, width: int | None) -> list[Part]:
-    """Print the ranking by the measured loss."""
-    parts: list[Part] = ["", Cell(pruning.title(found), "bold"), Cell(pruning.answer(found))]
-    if found.variants:
-        parts += _shown(pruning.variant_table(found), width, [])
-        rows = [*pruning.faults(found), *pruning.sentences(found)]
-        parts += [Cell(f"- {row}") for row in rows]
-    return parts
+    return [*parts, "", *(f"{name:<8} {path}" for name, path in files.to_dict().items())]
 
 
 def _shown(table: Table, width: int | None, legend: list[str]) -> list[Part]:

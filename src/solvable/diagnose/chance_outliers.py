@@ -56,6 +56,64 @@ def confirmed(
     return count, stopped
 
 
+def beyond_signs(
+    matrix: np.ndarray,
+    tops: np.ndarray,
+    vectors: Callable[[int], np.ndarray],
+    *,
+    symmetric: bool,
+    level: float,
+    draws: int,
+    rounds: int,
+    seed: int,
+    overwrite: bool = False,
+) -> int:
+    """Count the largest values above random signs of the entries alone, in a few rounds.
+
+    With ``overwrite`` the entries keep their values up to rounding.
+    """
+    work = _workspace(matrix, overwrite)
+    rng = random_stream(seed, "signs", "()")
+    total = sum(float(np.vdot(row, row)) for row in work)
+    rests = total - np.cumsum(np.append(0.0, tops**2))
+    rests = np.sqrt(np.maximum(rests, 0.0))
+    # The edge under random signs is about proportional to the norm of what is left.   (spectra 40)
+    edges = rests[:-1] * [after_removal(matrix.shape, k) for k in range(tops.size)]
+    passed = 0
+    removed: list[tuple[np.ndarray, np.ndarray]] = []
+    for round_ in range(rounds):
+        # Later rounds go on from a count that is confirmed: two draws are enough.
+        reach = _reach(
+            work, rng, symmetric, level, diagonal=False, draws=draws if not round_ else 2
+        )
+        reach *= after_removal(matrix.shape, passed)
+        beyond = int((tops > reach).sum())
+        if beyond <= passed:
+            passed = beyond
+            break
+        # All values above the edge that is expected without those before them are removed at once;
+        # the next round tests them against random signs of the rest.
+        ahead = tops > reach * edges / edges[min(passed, tops.size - 1)]
+        before, passed = passed, max(beyond, tops.size if ahead.all() else int(np.argmin(ahead)))
+        found = vectors(passed)[:, before:].astype(np.float32)
+        removed.append((found, -(found.T @ work)))
+        _add(work, *removed[-1])
+    if np.may_share_memory(work, matrix):
+        for found, sizes in removed:
+            _add(work, found, -sizes)
+    return passed
+
+
+def after_removal(shape: tuple[int, int], count: int) -> float:
+    """Edge of noise without its ``count`` largest directions, over that edge under random signs."""
+    # (spectra 40) Noise without k directions is noise of (p - k) x (q - k) entries: its edge is
+    # sqrt(p - k) + sqrt(q - k). Random signs spread what is left over all p x q entries.
+    p, q = shape
+    k = min(count, p - 1, q - 1)
+    spread = ((p - k) * (q - k) / (p * q)) ** 0.5 * (p**0.5 + q**0.5)
+    return float(((p - k) ** 0.5 + (q - k) ** 0.5) / spread)
+
+
 def _workspace(matrix: np.ndarray, overwrite: bool) -> np.ndarray:
     """Matrix in single precision, contiguous; a copy unless it may be overwritten."""
     small = 2_000_000  # entries, up to which a matrix is brought into the order of its rows
@@ -76,12 +134,13 @@ def _beyond(
     level: float,
     seed: int,
 ) -> int:
-    """Number of values above one control; counted values are removed before the next step."""
+    """Number of values above one control; counted values are removed before the next round."""
+    # The controls of features, at 1 %, have their level without the correction for removed values.
     # The matrix is flipped and flipped back, lowered and raised in place, because it may be large.
     rng = random_stream(seed, "signs", str(axes))
     passed = 0
     removed: list[tuple[np.ndarray, np.ndarray]] = []
-    while passed < tops.size:
+    while True:
         reach = _reach(work, rng, symmetric, level, diagonal=bool(axes))
         beyond = int((tops[passed:] > reach).sum())
         passed += beyond
@@ -126,11 +185,12 @@ def _reach(
     level: float,
     *,
     diagonal: bool,
+    draws: int | None = None,
 ) -> float:
     """Quantile of the largest singular value of the matrix under random signs."""
     p, q = matrix.shape
     # The largest value of a large matrix hardly fluctuates.
-    draws = int(np.clip(6_000 // p, 2, 24))
+    draws = draws or int(np.clip(6_000 // p, 2, 24))
     tops = np.empty(draws)
     for k in range(draws):
         if symmetric:

@@ -10,17 +10,20 @@ import numpy as np
 # ``vectors(k)``: singular vectors of the k largest values on the shorter side, as columns
 Vectors = Callable[[int], np.ndarray]
 
+BY_PRODUCT = 256  # rows from which on singular values come from the product with the transpose
+
 
 def singular_values(matrix: np.ndarray, scale: float = 1.0) -> tuple[np.ndarray, Vectors]:
     """Decompose matrix / scale, not taller than wide: ascending singular values and left vectors."""
-    # From 512 rows on, singular values come from the product of the matrix with its transpose, in a
-    # quarter of the time. The product squares the values, so values below 1e-6 of the largest are
-    # lost in rounding. With such values, and for small matrices, the matrix itself is decomposed.
-    if matrix.shape[0] >= 512:
+    # From 256 rows on, and for long matrices, singular values come from the product of the matrix with
+    # its transpose, in a quarter of the time. The product squares the values, so values below 1e-6 of
+    # the largest are lost in rounding. With such values, and for small matrices, the matrix itself is
+    # decomposed.
+    small = 2_000_000  # entries, up to which a copy in double precision needs no thought
+    if matrix.shape[0] >= BY_PRODUCT or matrix.size > small:
         squares, vectors = _of_product(gram(matrix, scale))
         if squares[0] > 1e-12 * squares[-1]:
             return np.sqrt(squares), vectors
-    small = 2_000_000  # entries, up to which a copy in double precision needs no thought
     wide = (
         np.divide(matrix, scale, dtype=np.float64)
         if matrix.size <= small

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from solvable.diagnose.diagnosis import INTEGERS, HeadDiagnosis, MatrixDiagnosis
-from solvable.diagnose.pruning.results import Pruning
+from solvable.diagnose.diagnosis import ADAPTER, INTEGERS, HeadDiagnosis, MatrixDiagnosis
+from solvable.diagnose.measured_ranks import MeasuredRanks
 from solvable.plots.displayed import Shown
 
 
@@ -18,6 +18,7 @@ class Diagnosed(Shown, view="solvable.diagnose.view"):
     name: str  # name of the file
     rows: tuple[MatrixDiagnosis, ...]  # one row per array, in the order of the file
     seed: int = 0  # random seed of the bootstraps
+    quick: bool = False  # True if no law was fitted
     initial: str = ""  # file of the initial weights; empty if there is none
     seconds: float = 0.0  # run time in seconds
     n_arrays: int = (
@@ -29,13 +30,18 @@ class Diagnosed(Shown, view="solvable.diagnose.view"):
     ] = ()  # diagnoses of the attention heads, one product query^T key each
     attention: tuple[str, ...] = ()  # attention arrays that were not analysed, with the reasons
     interrupted: bool = False  # True if the user interrupted the diagnosis
+    needed: MeasuredRanks | None = None  # ranks that keep the user's loss, if it was given
     notes: tuple[str, ...] = ()  # sentences about how the file was read
-    pruning: Pruning | None = None  # written weights and their loss; None if not requested
 
     @property
     def complete(self) -> bool:
         """Return True if every array and every head was analysed."""
         return len(self.rows) >= self.n_arrays and not self.interrupted
+
+    def needed_rank(self, row: MatrixDiagnosis) -> int | None:
+        """Return the smallest rank of a matrix that keeps the user's loss, if it was measured."""
+        rows = self.needed.rows if self.needed else ()
+        return next((one.rank for one in rows if one.name == row.name), None)
 
     @property
     def vectors(self) -> tuple[MatrixDiagnosis, ...]:
@@ -61,8 +67,14 @@ class Diagnosed(Shown, view="solvable.diagnose.view"):
 
     @property
     def refused(self) -> tuple[MatrixDiagnosis, ...]:
-        """Rows of the matrices that have no phase."""
-        return tuple(row for row in self.matrices if not row.fitted)
+        """Rows of the matrices that have no phase, without adapters."""
+        plain = (row for row in self.matrices if not row.reason.startswith(ADAPTER))
+        return tuple(row for row in plain if not row.fitted)
+
+    @property
+    def adapters(self) -> tuple[MatrixDiagnosis, ...]:
+        """Rows of low-rank adapters, to whose few values no law is fitted."""
+        return tuple(row for row in self.matrices if row.reason.startswith(ADAPTER))
 
 
 def _natural(row: MatrixDiagnosis) -> list[tuple[int, str]]:

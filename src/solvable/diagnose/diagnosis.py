@@ -9,15 +9,19 @@ from typing import Any
 import numpy as np
 
 from solvable.diagnose.bulk_fit import BulkFit
+from solvable.diagnose.outliers import Outliers
 from solvable.fitting.power_tail import TailFit
 
 NOT_FITTED = "not fitted"
+STRUCTURED = "structured"  # phase of matrices of a few frequencies, to which no law is fitted
 
 # Reason for arrays that are skipped because they hold indices, masks or packed weights.
 INTEGERS = "integers or truth values: indices, masks or packed weights."
 
-# p-value below which the likeliest law is refuted. The phase is still given, but noise, features
-# and cut are not.
+ADAPTER = "a low-rank adapter of rank"  # beginning of the reason of an adapter without faults
+
+# p-value below which the likeliest law is refuted. The phase is still given, but noise and features
+# are not.
 REFUTED = 0.02
 
 
@@ -50,7 +54,7 @@ class Feature:
 
 @dataclass(frozen=True)
 class Exponent:
-    """Power laws of the spectrum and of the signals behind it."""
+    """Power law of the spectrum."""
 
     # alpha of the density lambda^(-alpha) of squared singular values, or of the eigenvalues of a
     # symmetric matrix; None if refuted.
@@ -62,10 +66,7 @@ class Exponent:
     bulk_p_value: float | None = (
         None  # p-value of bulk and spikes as the tail's cause, excluded below 0.05
     )
-    strengths: Estimate | None = None  # gamma of the decay s_i ~ i^(-gamma) of de-biased strengths
-    strengths_p_value: float | None = None  # p-value of the strengths' decay
-    n_tail: int = 0  # number of values to which each exponent was fitted
-    n_strengths: int = 0
+    n_tail: int = 0  # number of values to which the exponent was fitted
 
 
 @dataclass(frozen=True)
@@ -78,51 +79,6 @@ class Rival:
         None  # goodness of fit by parametric bootstrap; None without a bootstrap
     )
     n_parameters: int = 0  # number of fitted parameters; each costs log(number of values) / 2
-
-
-@dataclass(frozen=True)
-class Advice:
-    """Squared norm that a cut at the edge of the bulk keeps, and predicted matrix errors."""
-
-    # An error is the Frobenius distance of a matrix to the signals behind the matrix, not the loss
-    # of the network.
-
-    kept: int  # number of singular values beyond the bulk
-    kept_share: float  # share of these values in the squared Frobenius norm
-    cut: float  # value of the cut: edge of the bulk plus a margin, in the unit of the file
-    matrix_error: float  # error of the matrix in the file
-    matrix_error_cut: float  # error with the values below the cut set to zero
-    matrix_error_denoised: float  # error with values at their best size, directions as in the file
-    matrix_error_lowered: float | None = (
-        None  # error with all values lowered by a threshold at the edge
-    )
-    text: str = ""  # result in one sentence
-
-
-@dataclass(frozen=True)
-class Suggestion:
-    """Suggestion whether to try a cut at the edge of the bulk on held-out data."""
-
-    suggested: bool
-    # Reason against a cut, in a word: "embedding", "fused" (fused projection), "edge" (no edge),
-    # "nothing" (no value above the noise), "norm" (less than half of the squared norm would be
-    # left), "lead" (below 10 nats) or "change" (the same rules exclude the change in training);
-    # empty if a cut is suggested.
-    reason: str = ""
-    text: str = ""  # the same reason as a clause
-
-
-@dataclass(frozen=True)
-class ErrorParts:
-    """Contributions to the predicted squared distance to the signals (docs/derivations/spectra.md)."""
-
-    noise: float  # noise of the bulk, which the matrix keeps (overfitting)
-    shrinkage: float  # error from the wrong size of the features, sum_k (y_k - s_k)²
-    rotation: float  # error from the wrong direction of the features, 2 sum_k s_k y_k (1 - o_k)
-    # squared signals below the threshold, from the fitted power law of the strengths; None without
-    # such a power law, because a few weak signals leave no trace in a spectrum
-    undetected: float | None
-    norm: float  # squared Frobenius norm of the matrix, for comparison
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,12 +95,15 @@ class Comparison:
     """Comparison of a matrix with its initial weights."""
 
     phase: str  # phase of the initial weights
-    n_outliers: int | None = None  # noise scale of the initial weights; None without a bulk
-    noise: float | None = None  # number of features of the initial weights
+    directions: int | None = None  # lower bound on the directions of the initial weights
     relative_change: float | None = (
         None  # Frobenius norm of the change, divided by the norm of the initial weights
     )
-    difference: MatrixDiagnosis | None = None  # diagnosis of the change W - W0
+    multiple: float = (
+        1.0  # factor c of the initial weights that the change is compared with, W - c W0
+    )
+    difference: MatrixDiagnosis | None = None  # diagnosis of the change
+    rank: int | None = None  # fewest directions that hold 95 % of the squared norm of the change
     text: str = ""  # result in one sentence
 
 
@@ -170,8 +129,8 @@ class MatrixDiagnosis:
     dtype : str
         Type of the entries in the file.
     phase : str
-        One of the six phases (``"random-like"``, ``"bleeding-out"``, ``"bulk+spikes"``, ``"bulk-decay"``,
-        ``"heavy-tailed"``, ``"rank-collapse"``) or ``"not fitted"``.
+        One of the seven phases (``"random-like"``, ``"bleeding-out"``, ``"bulk+spikes"``,
+        ``"bulk-decay"``, ``"heavy-tailed"``, ``"rank-collapse"``, ``"structured"``) or ``"not fitted"``.
     reason : str
         Reason for this phase, or for the missing fit.
     bulk : BulkFit or None
@@ -193,19 +152,13 @@ class MatrixDiagnosis:
     features : tuple of Feature
         Outliers, strongest first.
     exponent : Exponent or None
-        Power-law exponents of the spectrum and of the strengths.
+        Power-law exponent of the spectrum.
     rivals : tuple of Rival
         Explanations of the tail, fitted to the same values.
     candidates : tuple of Rival
         Laws of the phases, best first.
-    advice : Advice or None
-        Values that a cut at the edge of the bulk would keep; None without a bulk.
-    suggestion : Suggestion or None
-        Whether such a cut is worth a trial; None if nothing was fitted.
     layout : str
         Layout by which a fused projection was split, or the reason why it was not.
-    errors : ErrorParts or None
-        Contributions to the predicted distance to the signals.
     law : Curve or None
         Fitted law of ``values``.
     values : ndarray or None
@@ -223,6 +176,11 @@ class MatrixDiagnosis:
         not finite.
     stable_rank : float or None
         Squared norm divided by the squared largest singular value; None for a zero matrix.
+    directions : int or None
+        Lower bound on the number of directions: values above the largest of the same matrix under
+        random signs, one too many in at most 5 % of matrices of noise. None if it was not counted.
+    outliers : tuple of Outliers
+        Entries, rows, columns, mean and zero rows that were taken out before anything was fitted.
     """
 
     name: str
@@ -243,10 +201,7 @@ class MatrixDiagnosis:
     exponent: Exponent | None = None
     rivals: tuple[Rival, ...] = ()
     candidates: tuple[Rival, ...] = ()
-    advice: Advice | None = None
-    suggestion: Suggestion | None = None
     layout: str = ""
-    errors: ErrorParts | None = None
     law: Curve | None = None
     values: np.ndarray | None = None
     edges: tuple[float, float] | None = None
@@ -256,6 +211,8 @@ class MatrixDiagnosis:
     norm: float | None = None
     largest: float | None = None
     stable_rank: float | None = None
+    directions: int | None = None
+    outliers: tuple[Outliers, ...] = ()
 
     @property
     def fitted(self) -> bool:
@@ -318,6 +275,20 @@ class HeadDiagnosis:
         """Return all fields as plain lists, numbers and words, for JSON."""
         row: dict[str, Any] = _plain(self)
         return row
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """Numbers of one matrix at one checkpoint."""
+
+    matrix: str
+    shape: tuple[int, ...]
+    directions: int | None = None  # lower bound
+    norm: float | None = None
+    largest: float | None = None
+    stable_rank: float | None = None
+    dead_rows: int = 0
+    reason: str = ""  # why numbers are missing
 
 
 def _plain(value: Any) -> Any:

@@ -23,13 +23,13 @@ def memory_limit(gigabytes: float | None) -> float:
     return min(MEMORY, available_bytes() / 2)
 
 
-def cost_of(shape: tuple[int, ...]) -> float:
+def cost_of(shape: tuple[int, ...], laws: bool = True) -> float:
     """Expected seconds of a matrix: its product with itself, the eigenvalues, and the bootstraps."""
     if len(shape) < 2 or 0 in shape:
         return 0.0
     size = math.prod(shape)
     short = min(shape[0], size // shape[0])
-    return 1.0 + 0.4 * short * (2 * short**2 + size) / 2000**3
+    return (1.0 if laws else 0.05) + 0.4 * short * (2 * short**2 + size) / 2000**3
 
 
 def bytes_of(stored: StoredArray, copies: int = 1, *, controls: bool = True) -> float:

@@ -1,4 +1,4 @@
-"""Store finished rows, one line each, so that a diagnosis that was stopped can be resumed."""
+"""Store finished rows, one line each, so that a diagnosis or a series that was stopped can be resumed."""
 
 from __future__ import annotations
 
@@ -19,19 +19,18 @@ import numpy as np
 from solvable.diagnose import diagnosis
 from solvable.diagnose.bulk_fit import BulkFit
 from solvable.diagnose.noise import Spikes
+from solvable.diagnose.outliers import Outliers
 from solvable.diagnose.parallel import Job, each_finished
-from solvable.diagnose.quick_result import QuickRow
 from solvable.fitting.power_tail import TailFit
 
-_FORMAT = "solvable-diagnose-rows-1"
+_FORMAT = "solvable-diagnose-rows-6"
 
 _KINDS: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
         diagnosis.MatrixDiagnosis, diagnosis.HeadDiagnosis, diagnosis.Estimate, diagnosis.Feature,
-        diagnosis.Exponent, diagnosis.Rival, diagnosis.Advice, diagnosis.Suggestion,
-        diagnosis.ErrorParts, diagnosis.Curve, diagnosis.Comparison, diagnosis.Control,
-        BulkFit, Spikes, TailFit, QuickRow,
+        diagnosis.Exponent, diagnosis.Rival, diagnosis.Curve, diagnosis.Comparison,
+        diagnosis.Control, diagnosis.Measurement, Outliers, BulkFit, Spikes, TailFit,
     )
 }  # fmt: skip
 """Classes that a line may contain, next to arrays, numbers and texts."""
@@ -59,7 +58,10 @@ class KeptRows:
             for line in stream:
                 # A process that was killed may leave half a line.
                 with suppress(ValueError, KeyError, TypeError, AttributeError, RecursionError):
-                    content = json.loads(line)
+                    digest, _, text = line.strip().partition(b" ")
+                    if digest != _digest(text):
+                        continue
+                    content = json.loads(text)
                     if content["identity"] == self.identity:
                         rows[str(content["key"])] = _decoded(content["row"])
         return rows
@@ -68,7 +70,8 @@ class KeptRows:
         """Append a row in one write; the diagnosis continues if storing fails."""
         content = {"identity": self.identity, "key": key, "row": _encoded(row)}
         # The line break in front ends a line that was cut.
-        line = b"\n" + json.dumps(content).encode() + b"\n"
+        text = json.dumps(content).encode()
+        line = b"\n" + _digest(text) + b" " + text + b"\n"
         parents = self.path.parents
         self._made = self._made or [path for path in parents if not path.exists()]
         with suppress(OSError):
@@ -85,6 +88,10 @@ class KeptRows:
             self.path.unlink()
             for directory in self._made:
                 directory.rmdir()
+
+
+def _digest(text: bytes) -> bytes:
+    return hashlib.sha256(text).hexdigest().encode()
 
 
 def _encoded(value: Any) -> Any:

@@ -14,11 +14,7 @@ from solvable.arrays import check_integer
 from solvable.data.weights.opening import open_weights
 from solvable.data.weights.stored import StoredArray, Weights
 from solvable.diagnose.adapters import adapter_row, factors_of, joined_adapters
-from solvable.diagnose.attention.heads_of_file import (
-    AttentionRequest,
-    attention_in,
-    head_jobs,
-)
+from solvable.diagnose.attention.heads_of_file import AttentionRequest, attention_in, head_jobs
 from solvable.diagnose.attention.query_key_arrays import heads_of
 from solvable.diagnose.diagnosed import Diagnosed
 from solvable.diagnose.diagnosis import INTEGERS, NOT_FITTED, MatrixDiagnosis
@@ -42,6 +38,7 @@ def diagnose_file(
     *,
     initial: Any = None,
     heads: int | None = None,
+    laws: bool = True,
     workers: int = 1,
     seed: int = 0,
 ) -> Iterator[MatrixDiagnosis]:
@@ -57,6 +54,8 @@ def diagnose_file(
     heads : int, optional
         Number of attention heads, for fused projections stored head by head; by default read from
         the file's metadata or from ``config.json`` next to the file.
+    laws : bool
+        As in :func:`diagnose_matrix`; without laws a matrix takes a tenth of the time.
     workers : int
         Number of processes; the result does not depend on it.
     seed : int
@@ -92,7 +91,7 @@ def diagnose_file(
             stored.name: stored for stored in split_arrays(open_weights(initial).arrays, known)
         }
     arrays = list(split_arrays(joined_adapters(weights.arrays), known))
-    jobs = jobs_of(arrays, before, initial is not None, seed)
+    jobs = jobs_of(arrays, before, initial is not None, seed, laws)
     yield from each_in_order(jobs, workers, memory_limit(None))
 
 
@@ -101,31 +100,24 @@ def jobs_of(
     before: Mapping[str, StoredArray],
     missing: bool,
     seed: int,
+    laws: bool = True,
 ) -> list[Job]:
     """Return a job for each array, in their order."""
     jobs = []
     for place, stored in enumerate(arrays):
         pair = factors_of(stored)
         if pair is not None:
-            size = bytes_of_pair(*pair)
+            needs = cost_of_adapter(*pair), bytes_of_pair(*pair)
             key = f"adapter {place} {stored.name}"
-            arguments = (stored, pair, seed)
-            jobs.append(Job(key, _diagnose_adapter, arguments, cost_of_adapter(*pair), size))
+            jobs.append(Job(key, _diagnose_adapter, (stored, pair, seed), *needs))
             continue
         start = before.get(stored.name)
         # With initial weights: both matrices, and their change in double precision.
         known = start is not None
-        cost = cost_of(stored.shape) * (3 if known else 1) if stored.is_matrix else 0.0
+        cost = cost_of(stored.shape, laws) * (3 if known else 1) if stored.is_matrix else 0.0
         size = bytes_of(stored, copies=4 if known else 1) if stored.is_matrix else 0.0
-        jobs.append(
-            Job(
-                f"array {place} {stored.name}",
-                _diagnose_stored,
-                (stored, start, missing, seed),
-                cost,
-                size,
-            )
-        )
+        arguments = (stored, start, missing, seed, laws)
+        jobs.append(Job(f"array {place} {stored.name}", _diagnose_stored, arguments, cost, size))
     return jobs
 
 
@@ -140,10 +132,7 @@ def _diagnose_adapter(
 
 
 def _diagnose_stored(
-    stored: StoredArray,
-    before: StoredArray | None,
-    missing: bool,
-    seed: int,
+    stored: StoredArray, before: StoredArray | None, missing: bool, seed: int, laws: bool
 ) -> MatrixDiagnosis:
     if len(stored.shape) == 1:
         # Vectors are not read: most arrays of a network are biases and normalisations.
@@ -169,6 +158,7 @@ def _diagnose_stored(
         precision=stored.precision,
         initial=start,
         overwrite=stored.private and start is None,
+        laws=laws,
         seed=seed,
     )
     note = (f"initial weights: {refusal}",) if refusal else ()
@@ -183,17 +173,17 @@ def _initial(stored: StoredArray, before: StoredArray | None) -> tuple[np.ndarra
     return before.read(), ""
 
 
-def opened(source: Any) -> Weights:
-    """Describe the arrays of a source; raise if there are none."""
-    weights = open_weights(source)
+def opened(source: Any, key: str | None = None) -> Weights:
+    """Describe the arrays of a source, or those under a key; raise if there are none."""
+    weights = open_weights(source, key)
     if not weights.arrays:
         raise InvalidData(f"{weights.name} has no array; pass a file of weights.")
     return weights
 
 
 def useful_workers(arrays: Sequence[StoredArray], workers: int) -> int:
-    """Number of processes that are useful and whose matrices fit into the memory."""
-    return lanes_for(jobs_of(arrays, {}, False, 0), workers, memory_limit(None))
+    """Number of processes that are useful without laws, and whose matrices fit into the memory."""
+    return lanes_for(jobs_of(arrays, {}, False, 0, laws=False), workers, memory_limit(None))
 
 
 class Announced(NamedTuple):
@@ -209,12 +199,13 @@ def announced(
     request: AttentionRequest,
     workers: int,
     memory: float | None = None,
+    laws: bool = True,
 ) -> Announced:
     """Summarise the headers; raise for requested arrays that are missing."""
     attention = attention_in(weights, request)
     parts = list(split_arrays(joined_adapters(weights.arrays), heads_of(weights, request.heads)))
     matrices = counted(sum(array.is_matrix for array in parts), "matrix", "matrices")
-    jobs = [*jobs_of(parts, {}, False, 0), *head_jobs(attention, 0)]
+    jobs = [*jobs_of(parts, {}, False, 0, laws), *(head_jobs(attention, 0) if laws else ())]
     lanes = lanes_for(jobs, workers, memory_limit(memory))
     text = f"{weights.name}: {matrices}, {counted(lanes, 'worker')}"
     return Announced(text, f" {request} {attention.heads}" if attention.pairs else "")
@@ -228,6 +219,7 @@ def diagnose_whole(
     workers: int = 1,
     memory: float | None = None,
     request: AttentionRequest | None = None,
+    laws: bool = True,
     progress: Callable[[int, int, float | None], Any] | None = None,
     keeper: KeptRows | None = None,
 ) -> Diagnosed:
@@ -241,8 +233,8 @@ def diagnose_whole(
     before = {}
     if initial is not None:
         before = {stored.name: stored for stored in split_arrays(initial.arrays, known)}
-    of_arrays = jobs_of(arrays, before, initial is not None, seed)
-    of_heads = head_jobs(attention, seed)
+    of_arrays = jobs_of(arrays, before, initial is not None, seed, laws)
+    of_heads = head_jobs(attention, seed) if laws else []
     results: dict[str, Any] = {}
     started, interrupted = time.monotonic(), False
     try:
@@ -256,19 +248,20 @@ def diagnose_whole(
         )
     except KeyboardInterrupt:
         rows = [results[job.key] for job in of_arrays if job.key in results]
-        if not any(row.fitted for row in rows):
+        if not any(row.norm is not None for row in rows):
             raise
         interrupted = True
     return Diagnosed(
         weights.name,
         tuple(results[job.key] for job in of_arrays if job.key in results),
         seed=seed,
+        quick=not laws,
         initial=initial.name if initial else "",
         notes=weights.notes,
         seconds=time.monotonic() - started,
         n_arrays=len(arrays),
         versions={name: version(name) for name in ("solvable", "numpy", "scipy")},
         heads=tuple(row for job in of_heads for row in results.get(job.key, ())),
-        attention=attention.remarks,
+        attention=attention.remarks if laws else (),
         interrupted=interrupted,
     )

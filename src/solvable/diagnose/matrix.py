@@ -9,29 +9,28 @@ from typing import Any
 import numpy as np
 
 from solvable.arrays import to_numpy
-from solvable.diagnose.bulk_fit import BulkFit, first_outliers
+from solvable.diagnose.bulk_fit import MINIMUM_COUNT, BulkFit, first_outliers
 from solvable.diagnose.bulk_law import WholeBulk
-from solvable.diagnose.cuts import suggestion_of
+from solvable.diagnose.change import change_between, comparison_of
 from solvable.diagnose.diagnosis import (
     NOT_FITTED,
     REFUTED,
-    Comparison,
+    STRUCTURED,
     Control,
     Estimate,
     MatrixDiagnosis,
     Rival,
 )
+from solvable.diagnose.directions import LEVEL, directions_of, directions_of_small
 from solvable.diagnose.law_summary import (
     curve_of,
-    decay_below_threshold,
-    errors_and_advice,
     exponent_of,
     features_of,
 )
 from solvable.diagnose.magnitude import with_magnitude
+from solvable.diagnose.outliers import Outliers, outlier_text, without_outliers
 from solvable.diagnose.phase_likelihood import PhaseLaw, phase_laws
-from solvable.diagnose.roles import role_of
-from solvable.diagnose.spectrum import Spectrum, in_unit, read_spectrum
+from solvable.diagnose.spectrum import Spectrum, few_frequencies, in_unit, read_spectrum
 from solvable.diagnose.tail_alternatives import goodness_of, rivals_of, tail_of
 from solvable.errors import InvalidData
 
@@ -44,27 +43,27 @@ def diagnose_matrix(
     precision: float = 2.0**-52,
     initial: np.ndarray | None = None,
     overwrite: bool = False,
+    laws: bool = True,
     seed: int = 0,
 ) -> MatrixDiagnosis:
     r"""Bulk, learned features, tail and phase of one matrix.
 
     The phase is the phase of the likeliest law, with a penalty per parameter
-    (:func:`solvable.diagnose.phase_likelihood.phase_laws`). Features, noise, shrinkage and cut
+    (:func:`solvable.diagnose.phase_likelihood.phase_laws`). Features, noise and shrinkage
     are given if that law has a bulk that is not refuted. A feature must also be larger than every
     value of the same matrix under random signs, applied to its entries and to their cosines along
     rows, columns and both: these controls keep heavy tails, unequal variances and correlations. If
     the largest value fails this test, the matrix is random-like. A power-law tail is fitted only
     without a bulk, because the edge of noise resembles a power law. Symmetric matrices are diagnosed by
-    their eigenvalues. A cut is suggested if it keeps half of the squared norm and the phase leads by
-    10 nats; never for an embedding or a fused projection, and only if the change since ``initial``
-    passes the same rules.
+    their eigenvalues. ``directions`` is a lower bound that needs no law; single entries, rows, columns
+    or a mean that hide directions or features are taken out and named in ``outliers``.
 
     Parameters
     ----------
     weights : ndarray of shape (p, q) or (p, ...)
         Axes after the first are joined, for example those of a convolution.
     name, dtype : str
-        Copied to the result; embeddings and fused projections are recognised by ``name``.
+        Copied to the result.
     precision : float
         Relative spacing of the stored numbers; singular values below the rounding noise count as zero.
     initial : ndarray, optional
@@ -72,8 +71,11 @@ def diagnose_matrix(
     overwrite : bool
         Whether the entries of ``weights`` may be destroyed, which saves a copy of a large matrix in
         single precision. Not allowed together with ``initial``.
+    laws : bool
+        Whether laws are fitted. Without them the matrix has its lower bound, size, outliers and change,
+        but no phase.
     seed : int
-        Random seed of the bootstraps.
+        Random seed of the bootstraps and random signs.
 
     Returns
     -------
@@ -87,9 +89,10 @@ def diagnose_matrix(
 
     Notes
     -----
-    Time: 1.25 times that of the product of the matrix with itself and its eigenvalues, plus half a
-    second. Source: derivations/spectra (1), (4), (7), (9), (10); backed by
-    ``tests/diagnose/test_matrix.py`` and ``tests/diagnose/test_noise_families.py``.
+    Time: half a second, and about 20 times that of the product of the matrix with itself and its
+    eigenvalues in single precision, most of it for random signs. Source: derivations/spectra (1), (4),
+    (7), (9), (10), (40); backed by ``tests/diagnose/test_matrix.py``,
+    ``tests/diagnose/test_directions.py`` and ``tests/diagnose/test_noise_families.py``.
 
     Examples
     --------
@@ -108,22 +111,118 @@ def diagnose_matrix(
             "overwrite is True, but the change since the initial weights needs the weights; pass False."
         )
     stored = str(weights.dtype) if dtype is None else dtype
-    shape = tuple(weights.shape)
     # At these sizes several BLAS threads are slower than one, because they wait for each other.
     with blas().limit(limits=1):
-        try:
-            spectrum = read_spectrum(weights, precision)
-        except InvalidData as error:
-            refused = MatrixDiagnosis(name, shape, stored, NOT_FITTED, str(error))
-            return with_magnitude(refused, weights)
-        row = _of_spectrum(spectrum, name, shape, stored, seed, overwrite)
-        row = with_magnitude(row, weights)
-        if row.fitted and initial is not None:
-            start = diagnose_matrix(initial, precision=precision, seed=seed)
-            change = np.asarray(weights, dtype=np.float64) - initial
-            difference = diagnose_matrix(change, name=name, precision=precision, seed=seed)
-            row = replace(row, initial=_against_initial(row, start, difference, change, initial))
-    return replace(row, suggestion=suggestion_of(row, role_of(name, shape)))
+        row = _alone(weights, name, stored, precision, laws, seed, overwrite)
+        if initial is not None:
+            start = _alone(initial, name, stored, precision, laws, seed)
+            change, multiple, relative = change_between(weights, initial)
+            difference = _alone(change, name, stored, precision, laws, seed)
+            compared = comparison_of(row, start, difference, change, multiple, relative)
+            row = replace(row, initial=compared)
+        return row if laws else _without_values(row)
+
+
+def _alone(
+    weights: np.ndarray,
+    name: str,
+    stored: str,
+    precision: float,
+    laws: bool,
+    seed: int,
+    overwrite: bool = False,
+) -> MatrixDiagnosis:
+    """Diagnose a matrix without its initial weights."""
+    blank = MatrixDiagnosis(name, tuple(weights.shape), stored, NOT_FITTED, "")
+    try:
+        spectrum = read_spectrum(weights, precision)
+    except InvalidData as error:
+        few, dead = _few(weights, seed, precision)
+        # Entries that are not finite are the news, also in a matrix that is too small for a fit.
+        lost = int((~np.isfinite(weights)).sum()) if weights.dtype.kind == "f" else 0
+        reason = f"{lost} of {weights.size} entries are not finite." if lost else str(error)
+        refused = replace(blank, reason=reason, directions=few, outliers=dead)
+        return with_magnitude(refused, weights)
+    cleaned = weights
+    outliers: tuple[Outliers, ...] = ()
+    if weights.dtype.kind == "f":
+        cleaned, outliers = without_outliers(weights)
+    # A matrix that is counted with and without its outliers has half the level in each.
+    level = LEVEL / 2 if outliers else LEVEL
+    directions = directions_of(spectrum, seed, level=level, overwrite=overwrite)
+    row = replace(blank, values=spectrum.values * spectrum.unit, symmetric=spectrum.symmetric)
+    structure = few_frequencies(weights) if laws else ""
+    if structure:
+        row = replace(row, phase=STRUCTURED, reason=f"{structure}.", zeros=spectrum.zeros)
+    elif laws:
+        row = _of_spectrum(spectrum, row, seed, overwrite)
+    row = with_magnitude(replace(row, directions=directions), weights)
+    laws = laws and not structure
+    return _revealed(row, cleaned, outliers, precision, laws, seed) if outliers else row
+
+
+def _without_values(row: MatrixDiagnosis) -> MatrixDiagnosis:
+    """Return a row without its spectra, which nothing draws if no law was fitted."""
+    compared = row.initial
+    if compared is not None and compared.difference is not None:
+        compared = replace(compared, difference=replace(compared.difference, values=None))
+    return replace(row, values=None, initial=compared)
+
+
+def _revealed(
+    row: MatrixDiagnosis,
+    cleaned: np.ndarray,
+    outliers: tuple[Outliers, ...],
+    precision: float,
+    laws: bool,
+    seed: int,
+) -> MatrixDiagnosis:
+    """Return the diagnosis without outlying parts where they hide directions or features."""
+    kept = replace(row, outliers=_dead(outliers))
+    try:
+        spectrum = read_spectrum(cleaned, precision)
+    except InvalidData:
+        return kept
+    directions = directions_of(spectrum, seed, level=LEVEL / 2)
+    least = row.directions or 0
+    better = None
+    # Large rows also stem from strong features: those that were found stay as they are. Large diagonal
+    # entries of a symmetric matrix are features themselves.
+    if laws and not row.features and not row.symmetric:
+        blank = MatrixDiagnosis(row.name, row.shape, row.dtype, NOT_FITTED, "")
+        better = _of_spectrum(spectrum, blank, seed, overwrite=False)
+    revealed = better is not None and better.features
+    if not revealed and directions <= least:
+        return kept
+    taken = tuple(f"taken out: {outlier_text(part)}." for part in outliers)
+    base = better if better is not None and revealed else row
+    # Norm and stable rank are those of the whole matrix.
+    return replace(
+        base,
+        norm=row.norm,
+        largest=row.largest,
+        stable_rank=row.stable_rank,
+        directions=max(directions, least),
+        outliers=outliers,
+        notes=(*taken, *base.notes),
+    )
+
+
+def _few(
+    matrix: np.ndarray, seed: int, precision: float
+) -> tuple[int | None, tuple[Outliers, ...]]:
+    """Count the directions and the rows of zeros of a matrix that is too small for a fit."""
+    if matrix.ndim < 2 or matrix.size == 0 or matrix.dtype.kind != "f":
+        return None, ()
+    matrix = matrix.reshape(len(matrix), -1)
+    if not 1 < min(matrix.shape) < MINIMUM_COUNT or not np.isfinite(matrix).all():
+        return None, ()
+    _, outliers = without_outliers(matrix)
+    return directions_of_small(matrix, seed, precision), _dead(outliers)
+
+
+def _dead(outliers: tuple[Outliers, ...]) -> tuple[Outliers, ...]:
+    return tuple(part for part in outliers if part.kind.startswith("dead"))
 
 
 @cache
@@ -136,12 +235,7 @@ def blas() -> Any:
 
 
 def _of_spectrum(
-    spectrum: Spectrum,
-    name: str,
-    shape: tuple[int, ...],
-    dtype: str,
-    seed: int,
-    overwrite: bool,
+    spectrum: Spectrum, blank: MatrixDiagnosis, seed: int, overwrite: bool
 ) -> MatrixDiagnosis:
     notes = list(spectrum.notes)
     fit: BulkFit | None = None
@@ -151,12 +245,9 @@ def _of_spectrum(
         whole = spectrum.bulk(fit)
     except InvalidData as error:
         notes.append(f"bulk: {error}")
-    base = MatrixDiagnosis(
-        name,
-        shape,
-        dtype,
-        NOT_FITTED,
-        " ".join(notes),
+    base = replace(
+        blank,
+        reason=" ".join(notes),
         zeros=spectrum.zeros,
         notes=tuple(notes),
         values=spectrum.values * spectrum.unit,
@@ -209,7 +300,7 @@ def _explained(
         runner_up=runner_up.phase if runner_up else "",
         log_likelihood_ratio=best.score - runner_up.score if runner_up else None,
         phase_p_value=p_value,
-        exponent=base.exponent or exponent_of(tail, against, None),
+        exponent=exponent_of(tail, against),
         rivals=rivals_of(values, laws, fit),
         candidates=tuple(
             Rival(law.phase, law.log_likelihood, None, law.n_parameters) for law in laws
@@ -266,21 +357,16 @@ def _with_bulk(
         low = max(low, 0.0)
     base = replace(base, edges=(low * unit, fit.edge * unit))
     if control is not None and not control.confirmed:
-        # If noise alone exceeds the edge, there is no edge at which to cut.
+        # If noise alone exceeds the edge, no value beyond it is a feature.
         return base, fit
     if fit.p_value < REFUTED:
         notes.append("features: not given, because the law of the noise is refuted.")
         return base, fit
-    fit, decay = decay_below_threshold(fit, best, notes, seed)
-    errors, advice = errors_and_advice(spectrum, fit, decay)
     row = replace(
         base,
         noise=Estimate.of(fit.noise, fit.noise_error, unit),
         shrinkage=Estimate.of(fit.shrinkage, fit.shrinkage_error, unit) if fit.shrinkage else None,
         features=features_of(fit, unit),
-        exponent=exponent_of(None, None, decay),
-        advice=advice,
-        errors=errors,
     )
     return row, fit
 
@@ -295,28 +381,3 @@ def _reason(best: PhaseLaw, runner_up: PhaseLaw | None, p_value: float | None) -
     if p_value is not None:
         words += f"; p = {p_value:.3f}"
     return f"{words}."
-
-
-def _against_initial(
-    row: MatrixDiagnosis,
-    start: MatrixDiagnosis,
-    difference: MatrixDiagnosis,
-    change: np.ndarray,
-    initial: np.ndarray,
-) -> Comparison:
-    """Compare the trained matrix with the weights before training."""
-    # Norms are in units of the largest entry, because squares of extreme entries overflow.
-    unit = float(np.abs(initial).max()) if initial.size else 0.0
-    relative = None
-    if unit > 0:
-        norm = float(np.linalg.norm(np.asarray(initial, dtype=np.float64) / unit))
-        relative = float(np.linalg.norm(change / unit)) / norm
-    text = f"{start.phase} before training, {row.phase} after; the change is {difference.phase}"
-    return Comparison(
-        start.phase,
-        None if start.bulk is None else start.bulk.n_outliers,
-        None if start.noise is None else start.noise.value,
-        relative,
-        difference,
-        f"{text}." if relative is None else f"{text}, of {relative:.2g} times the initial norm.",
-    )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,31 +13,34 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from solvable.data.weights.stored import Weights
-from solvable.diagnose import tables, words
+from solvable.diagnose import tables, view, words
 from solvable.diagnose.attention import words as attention
 from solvable.diagnose.attention.figures import head_figure, overview
-from solvable.diagnose.cut_words import SNIPPET
+from solvable.diagnose.change_factors import FOLDER, write_adapter
+from solvable.diagnose.depth import depth_figures
 from solvable.diagnose.diagnosed import Diagnosed
-from solvable.diagnose.diagnosis import Curve, Estimate, Feature, MatrixDiagnosis
+from solvable.diagnose.diagnosis import STRUCTURED, Curve, Estimate, Feature, MatrixDiagnosis
 from solvable.diagnose.figures import spectrum_figure
+from solvable.diagnose.line_pictures import line_picture
 from solvable.diagnose.noise import RectangularNoise
-from solvable.diagnose.pruning import words as pruning
 from solvable.errors import InvalidData
 from solvable.pages.environment import GENERATOR, page_environment
 from solvable.pages.result_directory import RESULT, ResultDirectory
 from solvable.pages.small_pictures import small_picture
 from solvable.paths import printable, whole_directory
+from solvable.plots.csv_text import csv_text
 from solvable.plots.files import write_atomically
+from solvable.plots.palette import style
 
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-REPORT = "report.html"
+REPORT, ROWS = "report.html", "rows.csv"
 
 FORMAT = "solvable-diagnose-1"  # file name that marks a directory as a result of this program
 
 DIRECTORY = ResultDirectory(
-    "diagnose", "weights", FORMAT, (REPORT, RESULT)
+    "diagnose", "weights", FORMAT, (REPORT, RESULT, ROWS, FOLDER)
 )  # directory of the results
 
 
@@ -45,6 +49,7 @@ class DiagnoseFiles(NamedTuple):
 
     report: Path  # HTML page
     result: Path  # JSON file with the numbers
+    rows: Path  # CSV file with a row per matrix
 
     def to_dict(self) -> dict[str, str]:
         """Return the paths as text."""
@@ -84,30 +89,45 @@ def content_of(found: Diagnosed, *, command: str, fingerprint: str) -> dict[str,
         "initial": found.initial or None,
         "seed": found.seed,
         "complete": found.complete,
+        "quick": found.quick,
+        "alarms": words.alarms(found),
         "seconds": found.seconds,
         "versions": dict(found.versions),
         "phases": {phase.name: len(rows) for phase, rows in words.counts(found)},
         "not_fitted": len(found.refused),
         "matrices": [row.to_dict() for row in found.matrices],
         "heads": [row.to_dict() for row in found.heads],
+        "needed_ranks": None if found.needed is None else asdict(found.needed),
         "attention": attention.sentences(found),
         "integers": [row.name for row in found.integers],
         "notes": list(found.notes),
-        "pruning": found.pruning.to_dict() if found.pruning else None,
         "vectors": [{"name": row.name, "shape": list(row.shape)} for row in found.vectors],
     }
 
 
 def write_files(
-    found: Diagnosed, directory: Path, *, command: str, fingerprint: str
+    found: Diagnosed,
+    directory: Path,
+    *,
+    command: str,
+    fingerprint: str,
+    changed: tuple[Weights, Weights] | None = None,
 ) -> tuple[DiagnoseFiles, dict[str, Any]]:
-    """Write the numbers and the page; return the files and the numbers."""
-    content = content_of(found, command=command, fingerprint=fingerprint)
+    """Write the numbers and the page, and an adapter of changed weights; return files and numbers."""
     with whole_directory(directory) as draft:
+        if changed:
+            found = replace(found, notes=(*found.notes, *write_adapter(*changed, draft)))
+        content = content_of(found, command=command, fingerprint=fingerprint)
         # The JSON file is written first: if the program is killed here, it marks the directory as ours.
         write_atomically(draft / RESULT, (json.dumps(content, allow_nan=False) + "\n").encode())
+        write_atomically(draft / ROWS, table_text(view.rows(found)).encode())
         render_diagnose_report(found, draft / REPORT, command=command)
-    return DiagnoseFiles(directory / REPORT, directory / RESULT), content
+    return DiagnoseFiles(*(directory / name for name in (REPORT, RESULT, ROWS))), content
+
+
+def table_text(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Write records as CSV; names of arrays come from files and must not run as formulas."""
+    return csv_text(rows[0] if rows else ["matrix"], (row.values() for row in rows))
 
 
 @dataclass(frozen=True)
@@ -130,19 +150,22 @@ def render_diagnose_report(found: Diagnosed, path: str | Path, *, command: str =
 def _html(found: Diagnosed, command: str) -> str:
     environment = page_environment("solvable.diagnose")
     environment.filters["broken"] = _broken
-    environment.filters["coded"] = _coded
+    depths = list(depth_figures(found))
+    lines = [(line.label, line.colour or 0) for line in depths[0].series] if depths else []
     return environment.get_template("diagnose.html.jinja").render(
         found=found,
         words=words,
         generator=f"{GENERATOR} {version('solvable')}",
         tables=tables,
-        pruning=pruning,
+        columns=tables.columns_of(found),
+        depths=[(figure, line_picture(figure, whole=True)) for figure in depths],
+        depth_key={label: style(index, len(lines)).colour for label, index in lines},
         phases=words.counts(found),
         all_phases=words.PHASES,
-        cards=matrix_cards(found),
+        cards=[] if found.quick else matrix_cards(found),
         attention=attention,
         head_pictures=head_pictures(found),
-        sketches=sketches(),
+        sketches={} if found.quick else sketches(),
         command=command,
     )
 
@@ -155,14 +178,6 @@ def _broken(name: str) -> Markup:
     for mark in "._/":
         text = text.replace(mark, f"{mark}<wbr>")
     return Markup(text)
-
-
-def _coded(text: str) -> Markup:
-    """Sentence in which the code for a cut is set in a code font."""
-    from markupsafe import Markup, escape
-
-    code = str(escape(SNIPPET))
-    return Markup(str(escape(printable(text))).replace(code, f"<code>{code}</code>"))
 
 
 def matrix_cards(found: Diagnosed) -> list[Card]:
@@ -217,6 +232,7 @@ def example_spectra(count: int = 400) -> list[MatrixDiagnosis]:
         "bulk-decay": (decay, [], None, 0),
         "heavy-tailed": (power, [], _power_curve(power), 0),
         "rank-collapse": (np.geomspace(0.3, 3.0, 16), [], None, count - 16),
+        STRUCTURED: (1 + 0.02 * np.sin(7 * places), [], None, 0),
     }
     rows = []
     for phase, (values, spikes, fitted, zeros) in shapes.items():

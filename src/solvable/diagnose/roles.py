@@ -1,4 +1,4 @@
-"""Roles of arrays by name and shape: embeddings, and projections stored together in one array."""
+"""Projections that are stored together in one array, by its name and shape."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal
 
 import numpy as np
 
@@ -19,8 +18,6 @@ from solvable.diagnose.attention.fused_layouts import (
     Heads,
     query_key_value,
 )
-
-Role = Literal["", "embedding", "fused"]
 
 # Parts of the arrays with these names, in the order of storage.
 _PARTS = {
@@ -38,22 +35,6 @@ _RECURRENT = re.compile(r"weight_([ih])h_(l\d+(?:_reverse)?)$")
 
 _UNSPLIT = ("in_proj",)  # fused projections whose layout differs between libraries
 
-# Names of modules whose rows belong to tokens, positions or classes: full names, ...
-_TABLES = {"wte", "wpe", "shared", "lm_head", "unembed", "unembedding", "embed_out"}
-# ... names with one of these words, unless another word names a layer behind an embedding, ...
-_EMBEDDED = {"embed", "embeds", "embedding", "embeddings", "embedder", "emb", "embs", "embd"}
-_PROJECTED = {
-    "patch", "patches", "proj", "projection", "project", "projector", "linear", "mlp", "fc",
-    "dense", "conv", "norm", "mapping", "layers",
-}  # fmt: skip
-# ... and names with all of these words.
-_PLACES = {
-    "tok", "token", "tokens", "pos", "position", "positions", "positional", "type", "types",
-    "word", "words", "char", "chars", "vocab", "cls",
-}  # fmt: skip
-_LOOKED_UP = {"table", "encoding", "encodings", "id", "ids", "lookup"}
-_SUFFIXES = {"weight", "weights", "kernel", "w", "embedding", "embeddings", "table"}
-
 
 @dataclass(frozen=True)
 class Part:
@@ -68,15 +49,13 @@ class Part:
         return np.take(whole, self.rows, axis=self.axis)
 
 
-def role_of(name: str, shape: tuple[int, ...]) -> Role:
-    """Return the role of a matrix, recognised by its name and shape."""
+def is_fused(name: str, shape: tuple[int, ...]) -> bool:
+    """Return True for projections stored together in one array, recognised by name and shape."""
     # A part of a fused array, such as "in_proj_weight[query]", is an ordinary matrix.
     if len(shape) != 2 or name.endswith("]"):
-        return ""
+        return False
     words = _words(name)
-    if any(word in _PARTS or word in _UNSPLIT or _RECURRENT.match(word) for word in words):
-        return "fused"
-    return "embedding" if _is_embedding(words) else ""
+    return any(word in _PARTS or word in _UNSPLIT or _RECURRENT.match(word) for word in words)
 
 
 def _words(name: str) -> list[str]:
@@ -84,27 +63,12 @@ def _words(name: str) -> list[str]:
     return [word for word in re.split(r"[./:]", re.sub(r":\d+$", "", name.lower())) if word]
 
 
-def _is_embedding(words: list[str]) -> bool:
-    # The module names the array: "wte" of "transformer.wte.weight". An entry of a list, such as
-    # "time_embed.0.weight", is a layer.
-    module = words[-2:-1] if len(words) > 1 and words[-1] in _SUFFIXES else words[-1:]
-    if not module:
-        return False
-    if module[0] in _TABLES:
-        return True
-    parts = {part for part in re.split(r"[_\d-]+", module[0]) if part}
-    if parts & _PROJECTED:
-        return False
-    rest = parts - _LOOKED_UP
-    return bool(parts & _EMBEDDED) or (bool(rest) and rest <= _PLACES)
-
-
 def split_arrays(arrays: Iterable[StoredArray], heads: Heads) -> Iterator[StoredArray]:
     """Yield the arrays of a file, with fused projections split, and the layout assumed for each."""
     arrays = list(arrays)
     shapes = {stored.name: stored.shape for stored in arrays}
     for stored in arrays:
-        if stored.integral or role_of(stored.name, stored.shape) != "fused":
+        if stored.integral or not is_fused(stored.name, stored.shape):
             yield stored
             continue
         parts, layout = parts_of(stored.name, shapes, heads)
@@ -125,7 +89,8 @@ def split_arrays(arrays: Iterable[StoredArray], heads: Heads) -> Iterator[Stored
 def entries_read(stored: StoredArray) -> int:
     """Return the number of entries that are read for an array: of the whole fused array for a part."""
     part = isinstance(stored.reader, partial) and stored.reader.func is _read_part
-    return math.prod((stored.reader.args[0] if part else stored).shape)  # type: ignore[attr-defined]
+    whole = stored.reader.args[0] if part else stored  # type: ignore[attr-defined]
+    return max(whole.held, math.prod(whole.shape))
 
 
 def _read_part(stored: StoredArray, part: Part) -> np.ndarray:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from solvable.diagnose.diagnosed import Diagnosed
 from solvable.diagnose.diagnosis import Estimate, MatrixDiagnosis
+from solvable.diagnose.outliers import outlier_text
 from solvable.plots import tables
 from solvable.plots.numbers import MISSING, format_number
 from solvable.plots.tables import GAP, Table
@@ -59,24 +60,37 @@ def tail_p_text(row: MatrixDiagnosis) -> str:
     return probability_text(row.exponent.spectrum_p_value if row.exponent else None)
 
 
-def kept_text(row: MatrixDiagnosis) -> str:
-    """Values that a cut would keep, and their share of the squared norm, such as "40 (61 %)"."""
-    if row.advice is None:
-        return MISSING
-    return f"{row.advice.kept} ({100 * row.advice.kept_share:.0f} %)"
+def directions_text(row: MatrixDiagnosis) -> str:
+    """Lower bound on the number of directions."""
+    return MISSING if row.directions is None else str(row.directions)
 
 
-def cut_text(row: MatrixDiagnosis) -> str:
-    """Answer whether to try a cut: "yes", or "no" with the reason, such as "no: norm"."""
-    if row.suggestion is None:
-        return MISSING
-    return "yes" if row.suggestion.suggested else f"no: {row.suggestion.reason}"
+def stable_rank_text(row: MatrixDiagnosis) -> str:
+    """Stable rank."""
+    return MISSING if row.stable_rank is None else format_number(row.stable_rank, 3)
 
 
-def cut_parts(row: MatrixDiagnosis) -> tuple[str, str]:
-    """Answer whether to try a cut, with the reason as a separate text."""
-    text, _, reason = cut_text(row).partition(": ")
-    return text, reason
+def outliers_text(row: MatrixDiagnosis) -> str:
+    """Parts that were taken out, such as "1 entry, 3 rows"."""
+    return ", ".join(outlier_text(part, short=True) for part in row.outliers) or MISSING
+
+
+def change_text(row: MatrixDiagnosis) -> str:
+    """Norm of the change since the initial weights, relative to theirs."""
+    relative = None if row.initial is None else row.initial.relative_change
+    return MISSING if relative is None else format_number(relative, 2)
+
+
+def change_rank_text(row: MatrixDiagnosis) -> str:
+    """Fewest directions that hold 95 % of the change."""
+    rank = None if row.initial is None else row.initial.rank
+    return MISSING if rank is None else str(rank)
+
+
+def new_directions_text(row: MatrixDiagnosis) -> str:
+    """Lower bound on the number of directions of the change."""
+    difference = None if row.initial is None else row.initial.difference
+    return MISSING if difference is None else directions_text(difference)
 
 
 def probability_text(value: float | None) -> str:
@@ -105,19 +119,17 @@ def parts(text: str) -> tuple[str, str]:
 
 def facts(row: MatrixDiagnosis) -> list[tuple[str, str]]:
     """Names and values below the figure of a matrix; missing values are left out."""
-    exponent = row.exponent
     lead = lead_text(row)
     pairs = [
         ("lead", f"{lead} nats over {row.runner_up}" if row.runner_up else MISSING),
         ("noise", estimate_text(row.noise)),
         ("shrinkage", estimate_text(row.shrinkage) if _positive(row.shrinkage) else MISSING),
+        ("directions, at least", directions_text(row)),
+        ("outliers", outliers_text(row)),
         ("features", features_text(row)),
         ("strongest", strongest_text(row)),
         ("tail exponent", tail_text(row)),
         ("p of the power law", tail_p_text(row)),
-        ("decay of strengths", estimate_text(exponent.strengths if exponent else None)),
-        ("a cut would keep (of norm²)", kept_text(row)),
-        ("cut suggested", cut_text(row)),
         ("zeros", str(row.zeros) if row.zeros else MISSING),
         *magnitudes(row),
     ]
@@ -128,19 +140,6 @@ def magnitudes(row: MatrixDiagnosis) -> list[tuple[str, str]]:
     """Names and values of norm, largest singular value and stable rank."""
     values = (("norm", row.norm), ("largest value", row.largest), ("stable rank", row.stable_rank))
     return [(name, MISSING if value is None else format_number(value, 3)) for name, value in values]
-
-
-def small_table(found: Diagnosed, most: int = 12) -> tuple[Table, int]:
-    """Table of the sizes of matrices without a fit, and the number of rows that were left out."""
-    rows = [row for row in found.refused if row.norm is not None]
-    names = ("norm", "largest value", "stable rank")
-    table = Table(
-        tables.Column("not fitted", wrap=False),
-        *(tables.Column(name, right=name != "size", wrap=False) for name in ("size", *names)),
-    )
-    for row in rows[:most]:
-        table.add(row.name, size_text(row), *(value for _, value in magnitudes(row)))
-    return table, max(0, len(rows) - most)
 
 
 def _positive(value: Estimate | None) -> bool:
@@ -159,17 +158,28 @@ class Column(NamedTuple):
 
 COLUMNS = (
     Column("size", size_text, 5),
+    Column("change", change_text),
+    Column("95 % in", change_rank_text),
+    Column("new", new_directions_text),
+    Column("at least", directions_text),
+    Column("stable rank", stable_rank_text, 4),
+    Column("outliers", outliers_text, 3),
     Column("phase", lambda row: row.phase),
     Column("lead", lead_text, 6),
     Column("noise", lambda row: estimate_text(row.noise, interval=False), 2),
     Column("shrinkage", lambda row: estimate_text(row.shrinkage, interval=False), 7),
     Column("features", features_text),
     Column("strongest", strongest_text),
-    Column("tail exponent", tail_text),
-    Column("p", tail_p_text, 1),
-    Column("kept (of norm²)", kept_text, 4),
-    Column("cut?", cut_text, 3),
+    Column("tail exponent", tail_text, 1),
+    Column("p", tail_p_text, 2),
 )
+
+# Columns of words, which are not set flush right.
+LEFT = ("size", "phase", "outliers")
+
+# Columns of the change since initial weights, and those of a fitted law.
+CHANGE = ("change", "95 % in", "new")
+LAWS = ("phase", "lead", "noise", "shrinkage", "features", "strongest", "tail exponent", "p")
 
 # Columns shown only with ``--details``.
 DETAILS = ("size", "lead", "noise", "shrinkage", "tail exponent", "p")
@@ -181,6 +191,17 @@ SHORT = {
 }
 
 
+def columns_of(found: Diagnosed, *, details: bool = True) -> tuple[Column, ...]:
+    """Columns with a meaning for this diagnosis."""
+    return tuple(
+        column
+        for column in COLUMNS
+        if (details or column.head not in DETAILS)
+        and (found.initial or column.head not in CHANGE)
+        and not (found.quick and column.head in LAWS)
+    )
+
+
 def matrix_table(
     found: Diagnosed, width: int | None = None, *, details: bool = True
 ) -> tuple[Table, list[str]]:
@@ -190,7 +211,7 @@ def matrix_table(
     table = Table(
         tables.Column("matrix", wrap=False),
         *(
-            tables.Column(column.head, right=column.head not in ("size", "phase"), wrap=False)
+            tables.Column(column.head, right=column.head not in LEFT, wrap=False)
             for column in columns
         ),
     )
@@ -199,7 +220,7 @@ def matrix_table(
         if heading:
             table.add(_elided(heading, room), style="dim")
         texts = [column.cell(row) for column in columns]
-        table.add(_elided(name, room), *texts, style="" if row.fitted else "dim")
+        table.add(_elided(name, room), *texts, style="" if row.fitted or found.quick else "dim")
     return table, dropped
 
 
@@ -224,7 +245,7 @@ def _chosen(
     found: Diagnosed, longest: int, width: int | None, details: bool
 ) -> tuple[tuple[Column, ...], list[str]]:
     """Choose columns that fit: first drop intervals, then columns by rank, then parts of names."""
-    columns = tuple(column for column in COLUMNS if details or column.head not in DETAILS)
+    columns = columns_of(found, details=details)
     if width is None or longest + _width(found, columns) <= width:
         return columns, []
     columns = tuple(Column(c.head, SHORT.get(c.head, c.cell), c.rank) for c in columns)

@@ -9,9 +9,11 @@ from typing import Any
 from solvable.diagnose import words
 from solvable.diagnose.attention.figures import head_figure
 from solvable.diagnose.attention.words import head_table
+from solvable.diagnose.depth import depth_figures
 from solvable.diagnose.diagnosed import Diagnosed
 from solvable.diagnose.diagnosis import Estimate, MatrixDiagnosis
 from solvable.diagnose.figures import spectrum_figure
+from solvable.diagnose.outliers import dead_rows, outlier_text
 from solvable.diagnose.tables import matrix_table
 from solvable.plots.figure import Figure
 from solvable.plots.tables import Table
@@ -30,7 +32,7 @@ def tables(found: Diagnosed) -> list[Table]:
 
 def rows(found: Diagnosed) -> list[dict[str, Any]]:
     """Records for a data frame, one per matrix; each estimate with the ends of its interval."""
-    return [_row(row) for row in found.matrices]
+    return [_row(row) | {"needed_rank": found.needed_rank(row)} for row in found.matrices]
 
 
 def _row(row: MatrixDiagnosis) -> dict[str, Any]:
@@ -43,23 +45,27 @@ def _row(row: MatrixDiagnosis) -> dict[str, Any]:
     numbers: dict[str, float | None] = {}
     for name, estimate in estimates.items():
         numbers |= _ends(name, estimate)
+    compared = row.initial
+    difference = None if compared is None else compared.difference
     return {
         "matrix": row.name,
         "shape": "x".join(map(str, row.shape)),
+        "stable_rank": row.stable_rank,
+        "directions_at_least": row.directions,
+        "change": None if compared is None else compared.relative_change,
+        "rank_of_change": None if compared is None else compared.rank,
+        "new_directions_at_least": None if difference is None else difference.directions,
+        "outliers": "; ".join(map(outlier_text, row.outliers)),
+        "dead_rows": dead_rows(row.outliers),
+        "norm": row.norm,
+        "largest": row.largest,
         "phase": row.phase,
         "runner_up": row.runner_up,
         "log_likelihood_ratio": row.log_likelihood_ratio,
         "phase_p_value": row.phase_p_value,
         "features": len(row.features) if row.fitted else None,
         **numbers,
-        "kept": row.advice.kept if row.advice else None,
-        "kept_share": row.advice.kept_share if row.advice else None,
-        "cut_suggested": row.suggestion.suggested if row.suggestion else None,
-        "no_cut_because": (row.suggestion.reason or None) if row.suggestion else None,
         "reason": row.reason,
-        "norm": row.norm,
-        "largest": row.largest,
-        "stable_rank": row.stable_rank,
     }
 
 
@@ -69,7 +75,8 @@ def _ends(name: str, estimate: Estimate | None) -> dict[str, float | None]:
 
 
 def figures(found: Diagnosed) -> Iterator[Figure]:
-    """Yield a figure for each fitted matrix and head, with its name: the spectrum and its law."""
+    """Yield figures against depth, and one with its name for each fitted matrix and head."""
+    yield from depth_figures(found)
     for row in found.fitted:
         yield replace(spectrum_figure(row), name=row.name)
     for head in found.heads:

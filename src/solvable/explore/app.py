@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+import os
+import traceback
+from html import escape
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from solvable.errors import SolvableError
-from solvable.explore.answers import answer
-from solvable.explore.early import MARK, start_of_page
 from solvable.explore.explorer import Explorer
 from solvable.explore.page import layout, panel_names, points_options, verdict_list
 from solvable.explore.runs import Run
 from solvable.explore.server import RENDERER
-from solvable.explore.values import from_address, settings_of
+from solvable.explore.values import from_address, presets_of, settings_of
 from solvable.paths import printable
 from solvable.study.tables import verdict_rows
 
+PLOTLY = "plotly.min.js"
+"""Name of Plotly's script under the address of the page."""
+
 INDEX = (
-    start_of_page("") + MARK + "{%metas%}{%favicon%}{%css%}</head><body>{%app_entry%}"
+    '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>{%title%}</title>'
+    f'<script async id="plotly" src="{PLOTLY}"></script>'
+    "{%metas%}{%favicon%}{%css%}</head><body>{%app_entry%}"
     "<footer>{%config%}{%scripts%}{%renderer%}</footer></body></html>"
 )
-"""Page of Dash; requests have the part after the mark, since the first one is sent before."""
+"""Page of Dash, without :class:`dcc.Graph`: explore.js draws, which is faster."""
 
 
 def build(explorer: Explorer, token: str) -> Any:
@@ -32,6 +39,7 @@ def build(explorer: Explorer, token: str) -> Any:
         url_base_pathname=f"/{token}/",
         assets_folder=str(Path(__file__).with_name("assets")),
         serve_locally=True,
+        title=escape(f"{explorer.system.name}: {explorer.system.title}"),
         update_title="",
         suppress_callback_exceptions=False,
         include_assets_files=True,
@@ -40,6 +48,7 @@ def build(explorer: Explorer, token: str) -> Any:
     app.renderer = RENDERER
     app.index_string = INDEX
     app.enable_dev_tools(debug=False)
+    _refuse_malformed(app.server)
     app.layout = lambda: layout(
         explorer.system, explorer.controls, explorer.start, explorer.labels()
     )
@@ -48,6 +57,28 @@ def build(explorer: Explorer, token: str) -> Any:
     _connect_runs(app, explorer)
     _connect_figures(app, explorer, token)
     return app
+
+
+def _refuse_malformed(server: Any) -> None:
+    """Answer requests that are not of this page with 400."""
+    from flask import Response, request
+    from werkzeug.exceptions import HTTPException
+
+    said = "400: not a request of this page.\n"
+
+    @server.before_request
+    def check() -> Any:
+        if request.method == "POST" and not isinstance(request.get_json(silent=True), dict):
+            return Response(said, 400, mimetype="text/plain")
+        return None
+
+    @server.errorhandler(Exception)
+    def refuse(error: Exception) -> Any:
+        if isinstance(error, HTTPException):
+            return error
+        if os.environ.get("SOLVABLE_DEBUG") == "1":
+            traceback.print_exception(error)
+        return Response(said, 400, mimetype="text/plain")
 
 
 def _connect_scripts(app: Any, explorer: Explorer) -> None:
@@ -86,14 +117,17 @@ def _connect_scripts(app: Any, explorer: Explorer) -> None:
 
 def _connect_figures(app: Any, explorer: Explorer, token: str) -> None:
     """Answer requests for figures, which explore.js draws: callbacks of Dash would be slower."""
-    from flask import Response, request
+    from flask import Response, request, send_from_directory
+
+    scripts = str(Path(find_spec("plotly").submodule_search_locations[0], "package_data"))  # type: ignore[union-attr, index]
+
+    @app.server.get(f"/{token}/{PLOTLY}")
+    def script() -> Any:
+        return send_from_directory(scripts, PLOTLY, max_age=86_400)
 
     @app.server.post(f"/{token}/draw")
     def draw() -> Any:
-        asked = request.get_json(silent=True)
-        if not isinstance(asked, dict):
-            return Response("400: not a JSON object.\n", 400, mimetype="text/plain")
-        found = answer(explorer, asked)
+        found = explorer.answer(request.get_json())
         return (
             Response(status=204) if found is None else Response(found, mimetype="application/json")
         )
@@ -104,7 +138,7 @@ def _connect_address(app: Any, explorer: Explorer) -> None:
     from dash import Input, Output, State, ctx, no_update
 
     values = [Output(f"value-{c.name}", "value", allow_duplicate=True) for c in explorer.controls]
-    panels = panel_names(explorer.system)
+    panels, presets = panel_names(explorer.system), presets_of(explorer.system)
 
     @app.callback(
         *values,
@@ -113,15 +147,16 @@ def _connect_address(app: Any, explorer: Explorer) -> None:
         Output("remark", "children", allow_duplicate=True),
         Output("tick", "disabled", allow_duplicate=True),
         Input("address", "search"),
-        Input("reset", "n_clicks"),
+        *(Input(f"preset-{name}", "n_clicks") for name in presets),
         State("panel", "value"),
         State("points", "value"),
         prevent_initial_call="initial_duplicate",
     )
-    def read_address(search: str | None, clicks: int | None, panel: str, points: str) -> Any:
-        if ctx.triggered_id == "reset":
-            found, _, faults = from_address(explorer.system, explorer.controls, "", {})
-            words: dict[str, str] = {"panel": panel, "points": points}
+    def read_address(search: str | None, *rest: Any) -> Any:
+        if str(ctx.triggered_id).startswith("preset-"):
+            preset = presets[str(ctx.triggered_id).removeprefix("preset-")]
+            found, _, faults = from_address(explorer.system, explorer.controls, "", preset)
+            words: dict[str, str] = {"panel": rest[-2], "points": rest[-1]}
         else:
             found, words, faults = from_address(
                 explorer.system, explorer.controls, search or "", explorer.start

@@ -23,7 +23,8 @@ class Control:
     """How a parameter is set on a page.
 
     A slider runs from `low` to `high`; values up to `least` and `most` are allowed as well, for
-    example in a field next to the slider. A choice has `values`.
+    example in a field next to the slider. A logarithmic slider from zero has `first` as its next
+    value. A choice has `values`.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Control:
     default: Any
     low: float = 0.0
     high: float = 0.0
+    first: float = 0.0  # smallest positive value of a logarithmic slider
     scale: Literal["log", "linear"] = "linear"
     integer: bool = False
     step: float | None = None  # of a linear slider
@@ -39,6 +41,16 @@ class Control:
     most: float | None = None
     values: tuple[Any, ...] = ()
     axis: bool = False  # the parameter along which panels are drawn
+
+    def at(self, share: float) -> float:
+        """Return the value at a place of the slider, 0 to 1, as explore.js computes it."""
+        if self.scale == "log":
+            value = self.first * (self.high / self.first) ** share if share or self.low else 0.0
+        else:
+            value = self.low + share * (self.high - self.low)
+        return (
+            round(value) if self.integer else float(f"{value:.{3 if self.scale == 'log' else 6}g}")
+        )
 
 
 def controls(system: System) -> list[Control]:
@@ -70,10 +82,13 @@ def _slider(
     least, most = _bounds(field)
     whole = field.annotation is int
     known = [float(value) for value in [default, *preset_values(system, name)] if value is not None]
-    low, high = _range(known or [1.0], least, most, wide=1.0 if along else 4.0)
+    low, high = _range(known or [1.0], least, most, along=along, whole=whole)
     if whole:
         low, high = math.floor(low), math.ceil(high)
-    log = low > 0 and math.log10(high / low) > DECADES
+    positive = min([value for value in known if value > 0], default=high)
+    log = low >= 0 and math.log10(high / (low or positive)) > DECADES
+    # Below the smallest positive value of the presets there is one more decade down to zero.
+    first = low or (max(1.0, positive / 10) if whole else positive / 10)
     step = None if log else 1.0 if whole else _round_step(high - low)
     return Control(
         name,
@@ -82,6 +97,7 @@ def _slider(
         default,
         low=low,
         high=high,
+        first=first if log else 0.0,
         scale="log" if log else "linear",
         integer=whole,
         step=step,
@@ -108,19 +124,21 @@ def _bounds(field: FieldInfo) -> tuple[float | None, float | None]:
 
 
 def _range(
-    known: Sequence[float], least: float | None, most: float | None, *, wide: float
+    known: Sequence[float], least: float | None, most: float | None, *, along: bool, whole: bool
 ) -> tuple[float, float]:
-    """Return the range of a slider that contains the known values, widened by a factor."""
+    """Return the range of a slider: that of the known values, wider if these are close together."""
     low, high = min(known), max(known)
     floor = -math.inf if least is None else least
     top = math.inf if most is None else most
     if high <= 0:
-        high = min(top, 20.0) if math.isfinite(top) else 20.0
-    high = min(top, high * wide)
-    if low > 0:
-        low = low / wide
+        high = min(top, 20.0 if whole else 1.0)
+    elif not along and high < 10 * low:
+        wide = 4.0 if low == high else 2.0
+        low, high = low / wide, min(top, high * wide)
+    elif low == 0 and len(set(known)) == 2:
+        high = min(top, 2 * high)
     # A range that ends near an allowed bound reaches it; zero counts as near for numbers about one.
-    if floor > -math.inf and (low <= floor * 4 or (floor == 0 and low <= 0.5)):
+    if floor > -math.inf and (low <= floor * 4 or (floor == 0 and low <= 0.5 and high < 10)):
         low = floor
     low = max(floor, low)
     return (low, high) if high > low else (low, min(top, low + 1))

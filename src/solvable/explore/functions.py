@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import shlex
 import stat
 import tempfile
 import webbrowser
+from collections.abc import Mapping
 from html import escape
 from pathlib import Path
 from typing import Any
 
-from solvable.errors import InvalidParameter, StudyConflict
+from solvable.errors import InvalidParameter
 from solvable.explore.app import build
-from solvable.explore.early import Early
 from solvable.explore.explorer import Explorer
-from solvable.explore.runs import Runs
+from solvable.explore.runs import Runs, run_of
 from solvable.explore.server import HOST, Guard, PageServer, listen, new_token
+from solvable.explore.values import presets_of
 from solvable.frame import registry
 from solvable.frame.system import System
 from solvable.study.parameters import validate_parameters
-from solvable.study.renewed_predictions import predict_anew
 from solvable.study.results import StudyResult
-from solvable.study.snapshot import read
 
 
 class Exploration:
@@ -39,28 +37,16 @@ class Exploration:
         What the page computes with.
     """
 
-    def __init__(self, address: str, server: PageServer, explorer: Explorer, early: Early) -> None:
+    def __init__(self, address: str, server: PageServer, explorer: Explorer) -> None:
         self.address = address
         self.explorer = explorer
         self._server = server
-        self._early = early
         self._closed = False
-
-    def build(self) -> None:
-        """Import Dash and build the page; requests wait for it."""
-        token = self.address.rstrip("/").rpartition("/")[2]
-        try:
-            page = build(self.explorer, token)
-        except ImportError as error:
-            raise _not_installed(str(error)) from None
-        self._early.open(page.server)
-        self.explorer.prepare()
 
     def close(self) -> None:
         """Stop an active run, whose finished tasks are kept, and the server."""
         if not self._closed:
             self._closed = True
-            self._early.open(None)
             self.explorer.close()
             self._server.close()
 
@@ -101,7 +87,7 @@ def explore_system(
     output : path
         Directory in which runs that the page starts have their directories.
     **settings
-        Parameters at the start; those left out have their defaults.
+        Parameters at the start; those left out are those of the run or of the preset ``quick``.
 
     Returns
     -------
@@ -123,40 +109,39 @@ def explore_system(
     'http://127.0.0.1:43121/oHS1.../'
     >>> page.close()  # doctest: +SKIP
     """
-    page = open_page(system, run, port=port, output=output, **settings)
-    try:
-        page.build()
-    except BaseException:
-        page.close()
-        raise
-    return page
-
-
-def open_page(
-    system: str | System,
-    run: str | Path | StudyResult | None = None,
-    /,
-    *,
-    port: int | None = None,
-    output: str | Path = "solvable-runs",
-    **settings: Any,
-) -> Exploration:
-    """Start the server of a page, which answers with the page once it is built."""
     check_installed()
     loaded = registry.load(system) if isinstance(system, str) else system
-    start = validate_parameters(loaded, settings).model_dump(mode="json")
     given = run_of(loaded, run)
+    start = start_of(loaded, given, settings)
     opened = listen(port)
+    explorer = None
     try:
         token, number = new_token(), opened.getsockname()[1]
         explorer = Explorer(loaded, start, Runs(loaded, Path(output), given))
-        early = Early(token, f"{loaded.name}: {loaded.title}")
-        server = PageServer(Guard(early, token, number), opened)
-    except BaseException:
+        server = PageServer(Guard(build(explorer, token).server, token, number), opened)
+    except BaseException as error:
         opened.close()
+        if explorer is not None:
+            explorer.close()
+        if isinstance(error, ImportError):
+            raise _not_installed(str(error)) from None
         raise
     server.start()
-    return Exploration(f"http://{HOST}:{number}/{token}/", server, explorer, early)
+    return Exploration(f"http://{HOST}:{number}/{token}/", server, explorer)
+
+
+def start_of(
+    system: System, run: StudyResult | None, settings: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the setting at which a page opens: that of the run or of the preset quick."""
+    if run is not None and run.points:
+        first = dict(run.points[0].parameters)
+    else:
+        first = presets_of(system).get("quick", {})
+    try:
+        return validate_parameters(system, {**first, **settings}).model_dump(mode="json")
+    except InvalidParameter:  # some settings exclude each other: those that are given count
+        return validate_parameters(system, settings).model_dump(mode="json")
 
 
 def check_installed() -> None:
@@ -170,37 +155,6 @@ def _not_installed(reason: str) -> InvalidParameter:
         f"explore needs Dash, which cannot be imported ({reason}). Install it: "
         "pip install 'solvable[explore]'."
     )
-
-
-def run_of(system: System, run: str | Path | StudyResult | None) -> StudyResult | None:
-    """Load a run; if another version of the system made it, compute its predictions again."""
-    if run is None:
-        return None
-    if not isinstance(run, StudyResult):
-        snapshot = read(run)
-        run = StudyResult(Path(run), system, snapshot)
-    name = run.snapshot.meta["system"]
-    if name != system.name:
-        raise StudyConflict(
-            f"{run.directory}: a run of {name}, not of {system.name}. Show it by "
-            f"`solvable explore {name} {shlex.quote(str(run.directory))}`."
-        )
-    _check_parameters(system, run)
-    return predict_anew(run, 1) if run.snapshot.meta["version"] != system.version else run
-
-
-def _check_parameters(system: System, run: StudyResult) -> None:
-    """Refuse a run of another version of the system with parameters that this one does not have."""
-    for _, parameters, _ in run.snapshot.points:
-        try:
-            validate_parameters(system, parameters)
-        except InvalidParameter as error:
-            version = run.snapshot.meta["version"]
-            raise StudyConflict(
-                f"{run.directory}: version {version} of {system.name} made this run, and version "
-                f"{system.version} refuses its parameters: {error} Show it with the solvable that "
-                "made it, or run the study again."
-            ) from None
 
 
 def open_browser(address: str) -> Path | None:

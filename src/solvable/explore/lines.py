@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -28,9 +29,6 @@ from solvable.study.results import StudyResult
 
 LONGEST = 60.0
 """Seconds for the lines of one setting if the caller sets no limit."""
-
-PREVIEW = 1.0
-"""With fewer seconds the lines of a system that has a preview are previews."""
 
 
 @dataclass(frozen=True)
@@ -59,11 +57,12 @@ def theory_figures(
     seconds: float | None = None,
     *,
     only: Sequence[str] | None = None,
+    newer: Callable[[], bool] = lambda: False,
 ) -> Lines:
     """Draw the panels of a system from its theory, with the points of a run at the same setting.
 
     Parameters that are not in `settings` have their defaults. `seconds` limits the time of the lines;
-    with `only`, panels with other names are left out.
+    with `only`, panels with other names are left out. Refinement ends once `newer` returns True.
     """
     start = time.perf_counter()
     try:
@@ -74,7 +73,7 @@ def theory_figures(
         return Lines(refusal=f"{system.name} has no panels that theory alone can draw.")
     points = [] if result is None else system.settled(result.points)
     with threadpool_limits(limits=1):
-        return _drawn(system, setting, points, seconds, only, start)
+        return _drawn(system, setting, points, seconds, only, newer, start)
 
 
 def _drawn(
@@ -83,15 +82,15 @@ def _drawn(
     measured: Sequence[Point],
     seconds: float | None,
     only: Sequence[str] | None,
+    newer: Callable[[], bool],
     start: float,
 ) -> Lines:
     memo = remembered(system)
     budget = LONGEST if seconds is None else seconds
-    exact = system.preview is None or budget >= PREVIEW
-    here = _predicted_point(memo, setting, exact=exact)
+    here = _predicted_point(memo, setting)
     same = [point for point in measured if _alike(system, point, here)]
     left = budget - (time.perf_counter() - start)
-    curve, nodes = _curve(system, memo, here, same, left, exact=exact)
+    curve, nodes = _curve(system, memo, here, same, left, newer)
     shown, omitted = _panels(system, only, measured=bool(same))
     drawn = draw_panels(shown, [curve])
     failed = {fault.name for fault in drawn.faults}
@@ -100,22 +99,21 @@ def _drawn(
     omitted += [p.name for p in shown if isinstance(p, Panel) and not _has(names, p.name)]
     predicted = any(curve.predictions)
     return Lines(
-        figures=[_at(figure, system, here) for figure in figures],
+        figures=[_at(_as_drawn(figure), system, here) for figure in figures],
         seconds=time.perf_counter() - start,
         refusal="" if predicted else here.refusal or "theory predicts nothing at this setting",
         faults=[*drawn.faults],
-        complete=exact and nodes.complete,
+        complete=nodes.complete,
         predictions=len(nodes.found),
         left_out=len(measured) - len(same),
         omitted=omitted,
     )
 
 
-def _predicted_point(memo: Remembered, setting: Any, *, exact: bool) -> Point:
+def _predicted_point(memo: Remembered, setting: Any) -> Point:
     """Return a point without replicates."""
-    predict = memo.predict if exact else memo.preview_at
     try:
-        metrics: Metrics = predicted_or_refused(predict, setting)
+        metrics: Metrics = predicted_or_refused(memo.predict, setting)
     except Exception as error:  # a system may raise any exception
         metrics = raised_prediction(error_line(error))
     return Point(setting.model_dump(mode="json"), (), metrics, setting)
@@ -135,10 +133,9 @@ def _curve(
     here: Point,
     same: Sequence[Point],
     seconds: float,
-    *,
-    exact: bool,
+    newer: Callable[[], bool],
 ) -> tuple[Curve, Nodes]:
-    """Return the curve through a setting, and its predictions, which are exact or a preview."""
+    """Return the curve through a setting, and its predictions."""
     axis = system.axis
     assert axis is not None
     points = tuple(sorted(same, key=axis.coordinate)) or (here,)
@@ -146,8 +143,8 @@ def _curve(
     x = axis.coordinate(here)
     first = int(np.abs(grid - x).argmin())
     grid[first] = x  # the prediction at the setting is one of the line
-    along = partial(memo.along if exact else memo.preview, here.setting)
-    nodes = nodes_within(along, grid, seconds, first)
+    along = partial(memo.along, here.setting)
+    nodes = nodes_within(along, grid, seconds, first, newer)
     line = nodes.line(log=axis.scale_from(float(grid[0])) == "log")
     curve = Curve(points, axis, lambda *_: line, theory=memo.predict, places=grid)
     return curve, nodes
@@ -180,6 +177,16 @@ def _needs_measurements(panel: Any) -> bool:
 def _has_values(figure: Figure) -> bool:
     """Return True if a series has a finite value."""
     return any(np.isfinite(np.asarray(series.y, dtype=float)).any() for series in figure.series)
+
+
+def _as_drawn(figure: Figure) -> Figure:
+    """Leave out the sentences of a caption on measurements that are not on the figure."""
+    kinds = {series.kind for series in figure.series}
+    absent = [] if "points" in kinds else ["Points", "Measured", "Hollow"]
+    absent += [] if "histogram" in kinds else ["Histogram"]
+    sentences = re.split(r"(?<=[.]) (?=[A-Z])", figure.caption)
+    kept = [words for words in sentences if not words.startswith(tuple(absent))]
+    return replace(figure, caption=" ".join(kept))
 
 
 def _has(names: Sequence[str], panel: str) -> bool:

@@ -38,8 +38,14 @@ class Nodes:
         return interpolated(nodes, self.grid, log=log)
 
 
-def nodes_within(along: Along, grid: np.ndarray, seconds: float, first: int = 0) -> Nodes:
-    """Predict a coarse line, then add places until the seconds are spent or the grid is full."""
+def nodes_within(
+    along: Along,
+    grid: np.ndarray,
+    seconds: float,
+    first: int = 0,
+    newer: Callable[[], bool] = lambda: False,
+) -> Nodes:
+    """Predict a coarse line, then add places until time is up, `newer()`, or the grid is full."""
     start = time.perf_counter()
     found = dict(zip([first], along(grid[[first]]), strict=True))
     order = [place for place in refining_order(grid.size)[:FEWEST] if place != first]
@@ -54,7 +60,7 @@ def nodes_within(along: Along, grid: np.ndarray, seconds: float, first: int = 0)
     longest = 0.0
     while len(found) < grid.size:
         before = time.perf_counter()
-        if before - start + longest > seconds:
+        if before - start + longest > seconds or newer():
             break
         place = _next_place(found)
         found[place] = along(grid[[place]])[0]

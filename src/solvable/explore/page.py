@@ -7,6 +7,7 @@ from typing import Any
 
 from solvable.explore.controls import Control
 from solvable.explore.span import preset_values
+from solvable.explore.values import presets_of
 from solvable.frame.drawn import panel_name
 from solvable.frame.system import System
 
@@ -38,6 +39,7 @@ def specification(controls: Sequence[Control], start: Mapping[str, Any]) -> dict
             c.name: {
                 "kind": c.kind,
                 "low": c.low,
+                "first": c.first,
                 "high": c.high,
                 "log": c.scale == "log",
                 "integer": c.integer,
@@ -75,10 +77,8 @@ def layout(
                     html.Section(_figures(names), className="figures", **{"aria-label": "Figures"}),
                     html.Section(
                         [
-                            html.Div(
-                                [html.H2("Parameters"), html.Button("Reset", id="reset")],
-                                className="row",
-                            ),
+                            html.H2("Parameters"),
+                            html.Fieldset([html.Legend("Set to a preset"), _presets(system)]),
                             *shown,
                         ],
                         className="controls",
@@ -126,6 +126,20 @@ def _figures(names: Mapping[str, str]) -> list[Any]:
         html.P(id="remark", className="quiet", role="status"),
         *slots,
     ]
+
+
+def _presets(system: System) -> Any:
+    """Return a button for each preset, with its description."""
+    from dash import html
+
+    words = {name: preset.description for name, preset in system.presets.items()}
+    return html.Div(
+        [
+            html.Button(name, id=f"preset-{name}", title=words.get(name, "The defaults."))
+            for name in presets_of(system)
+        ],
+        className="presets",
+    )
 
 
 def _control(control: Control) -> Any:

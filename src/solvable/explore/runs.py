@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -21,7 +22,8 @@ from solvable.frame.system import System
 from solvable.plots.numbers import format_duration
 from solvable.study.grid import Study
 from solvable.study.outputs import check_directory
-from solvable.study.parameters import format_settings
+from solvable.study.parameters import format_settings, validate_parameters
+from solvable.study.renewed_predictions import predict_anew
 from solvable.study.results import StudyResult
 from solvable.study.snapshot import read
 
@@ -40,6 +42,7 @@ class Run:
     errors: IO[bytes] | None = None
     started: float = field(default_factory=time.monotonic)
     cancelled: bool = False
+    fault: str = ""  # why the results can no longer be read
     _result: StudyResult | None = None
 
     @property
@@ -51,10 +54,12 @@ class Run:
         """Return the results so far; None before the first."""
         try:
             snapshot = read(self.directory)
-        except (StudyError, OSError):
+        except (StudyError, OSError) as error:
             if self._result is None and self.process is None:
                 raise
+            self.fault = "" if self._result is None else str(error)
             return self._result
+        self.fault = ""
         known = self._result
         if known is None or len(known.snapshot.tasks) != len(snapshot.tasks):
             self._result = StudyResult(self.directory, self.system, snapshot)
@@ -65,6 +70,9 @@ class Run:
         found = self.result()
         done = 0 if found is None else found.planned - found.missing
         total = 0 if found is None else found.planned
+        if self.fault:
+            words = "The points shown were read before the run was damaged"
+            return done, total, f"{words}: {self.fault}"
         if not self.active:
             return done, total, self._ended(done, total)
         if self.cancelled:
@@ -86,6 +94,11 @@ class Run:
             lines = self.errors.read().decode(errors="replace").strip().splitlines()
             return lines[-1] if lines else f"the run ended with status {code}; {kept}."
         return f"{done} of {total} tasks finished, in {self.directory}"
+
+    def streams(self) -> list[IO[bytes]]:
+        """Return the open files of the process, which its page closes."""
+        known = [self.errors, self.process.stdin if self.process else None]
+        return [stream for stream in known if stream is not None]
 
     def cancel(self) -> None:
         """Interrupt the process as Ctrl-C does: finished tasks are kept."""
@@ -127,12 +140,14 @@ class Runs:
             if busy is not None:
                 raise StudyConflict(f"A run is active in {busy.directory}; stop it first.")
             check_directory(directory)
-            if known is not None and known.errors is not None:
-                known.errors.close()
+            for stream in known.streams() if known is not None else ():
+                stream.close()
             errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the run)
             process = subprocess.Popen(
                 [sys.executable, "-m", "solvable", *self.words(study, directory)],
-                stdin=subprocess.DEVNULL,
+                # The system closes the pipe if this process is killed, and `solvable.cli` then ends.
+                stdin=subprocess.PIPE,
+                env=os.environ | {"SOLVABLE_ENDS_WITH_INPUT": "1"},
                 stdout=subprocess.DEVNULL,
                 stderr=errors,
                 start_new_session=True,  # Ctrl-C at the page server is passed on once, by close()
@@ -187,5 +202,36 @@ class Runs:
                 except subprocess.TimeoutExpired:
                     run.process.kill()
                     run.process.wait()
-            if run.errors is not None:
-                run.errors.close()
+            for stream in run.streams():
+                stream.close()
+
+
+def run_of(system: System, run: str | Path | StudyResult | None) -> StudyResult | None:
+    """Load a run; if another version of the system made it, compute its predictions again."""
+    if run is None:
+        return None
+    if not isinstance(run, StudyResult):
+        snapshot = read(run)
+        run = StudyResult(Path(run), system, snapshot)
+    name = run.snapshot.meta["system"]
+    if name != system.name:
+        raise StudyConflict(
+            f"{run.directory}: a run of {name}, not of {system.name}. Show it by "
+            f"`solvable explore {name} {shlex.quote(str(run.directory))}`."
+        )
+    _check_parameters(system, run)
+    return predict_anew(run, 1) if run.snapshot.meta["version"] != system.version else run
+
+
+def _check_parameters(system: System, run: StudyResult) -> None:
+    """Refuse a run of another version of the system with parameters that this one does not have."""
+    for _, parameters, _ in run.snapshot.points:
+        try:
+            validate_parameters(system, parameters)
+        except InvalidParameter as error:
+            version = run.snapshot.meta["version"]
+            raise StudyConflict(
+                f"{run.directory}: version {version} of {system.name} made this run, and version "
+                f"{system.version} refuses its parameters: {error} Show it with the solvable that "
+                "made it, or run the study again."
+            ) from None

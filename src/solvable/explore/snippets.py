@@ -16,12 +16,10 @@ def changed_settings(system: System, settings: Mapping[str, Any]) -> dict[str, A
     return setting.model_dump(mode="json", exclude_defaults=True)
 
 
-def command_of(system: System, settings: Mapping[str, Any], verb: str = "theory") -> str:
-    """Return the command line that predicts a setting, or with `verb` runs or explores it."""
-    words = ["solvable", verb, system.name]
+def command_of(system: System, settings: Mapping[str, Any]) -> str:
+    """Return the command line that predicts a setting."""
+    words = ["solvable", "theory", system.name]
     changed = changed_settings(system, settings)
-    if verb == "run":
-        words += ["--preset", "none"]
     if changed:
         words += ["--set", *(format_settings({n: [v]}) for n, v in changed.items())]
     return shlex.join(words)

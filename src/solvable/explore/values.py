@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -33,6 +34,28 @@ def settings_of(named: Mapping[str, Any]) -> dict[str, Any]:
                 ) from None
         settings[name] = value
     return settings
+
+
+def presets_of(system: System) -> dict[str, dict[str, Any]]:
+    """Return one setting of each preset by name, as far as the system allows it, and the defaults.
+
+    Of several values of a parameter it has the default if that is one of them, else the middle one.
+    """
+    settings: dict[str, dict[str, Any]] = {}
+    for name, preset in system.presets.items():
+        chosen = {
+            parameter: values[0] if len(values) == 1 else _one_of(system, parameter, values)
+            for parameter, values in preset.grid.items()
+            if values
+        }
+        with suppress(InvalidParameter):
+            settings[name] = validate_parameters(system, chosen).model_dump(mode="json")
+    return settings | {"defaults": {}}
+
+
+def _one_of(system: System, parameter: str, values: Sequence[Any]) -> Any:
+    default = system.parameters.model_fields[parameter].default
+    return default if default in values else values[len(values) // 2]
 
 
 def shown_value(control: Control, value: Any) -> Any:

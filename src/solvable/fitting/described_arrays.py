@@ -6,14 +6,17 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from solvable.errors import InvalidData, StorageFailed
-from solvable.paths import check_path
+from solvable.errors import InvalidData, StorageFailed, quoted, shortened
+from solvable.numpy_files import check_unpacked
+from solvable.paths import check_path, printable
 
 
 def write_described(
@@ -28,7 +31,7 @@ def write_described(
         key: np.ascontiguousarray(value).reshape(np.shape(value)) for key, value in arrays.items()
     }
     text = json.dumps(plain(content), sort_keys=True, allow_nan=False)
-    data = save(held, metadata={"solvable": text, "digest": _digest(held, text)})
+    data = _ordered(save(held, metadata={"solvable": text, "digest": _digest(held, text)}))
     # The draft is written in the same directory, so that the last step only renames the file.
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -68,13 +71,72 @@ def read_described(
         )
     try:
         content = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidData(f"{path} has a description that is not JSON ({error}).") from error
     seen = content.get("format") if isinstance(content, dict) else type(content).__name__
     if seen not in forms:
         allowed = ", ".join(map(repr, forms))
         raise InvalidData(f"{path} is of format {seen!r}; allowed: {allowed}.")
     return arrays, content
+
+
+@contextmanager
+def valid_content(path: str | Path, what: str, remedy: str) -> Iterator[None]:
+    """Convert every error of content that does not fit together to one that names the file."""
+    try:
+        with np.errstate(all="ignore"):
+            yield
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        reason = shortened(printable(" ".join(f"{type(error).__name__}: {error}".split())))
+        raise InvalidData(f"{path} does not describe {what} ({reason}). {remedy}") from error
+
+
+def checked(
+    array: np.ndarray,
+    shape: tuple[int | None, ...],
+    kinds: str = "fiub",
+    low: float | None = None,
+    high: float | None = None,
+) -> np.ndarray:
+    """Return a finite array of this shape (None: any size), type and range; raise for any other."""
+    right = len(array.shape) == len(shape) and all(
+        size in (None, seen) for size, seen in zip(shape, array.shape, strict=True)
+    )
+    if not right:
+        raise ValueError(f"an array has shape {array.shape} instead of {shape}")
+    if array.dtype.kind not in kinds:
+        raise TypeError(f"an array has type {array.dtype}")
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        raise ValueError("an array holds NaN or infinity")
+    if array.size and low is not None and array.min() < low:
+        raise ValueError(f"an array holds {array.min()}, below {low}")
+    if array.size and high is not None and array.max() > high:
+        raise ValueError(f"an array holds {array.max()}, above {high}")
+    return array
+
+
+def checked_number(value: Any, low: float, high: float = 1e300) -> float:
+    """Return a stored number; raise unless it is one in this range."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+        raise ValueError(f"{quoted(value)} is no number from {low:g} to {high:g}")
+    return float(value)
+
+
+def checked_outputs(model: Any, outputs: Callable[[np.ndarray], Any]) -> None:
+    """Raise unless a model with ``n_features_in_`` columns gives finite outputs for two rows."""
+    columns = int(checked_number(model.n_features_in_, 1, 2**40))
+    check_unpacked(64.0 * columns, "a row of the model")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # names of columns, classes without a row
+        raw = outputs(np.stack([np.full(columns, 0.5), np.linspace(-2, 2, columns)]))
+    if raw is None:
+        return
+    found = np.asarray(raw)
+    if found.dtype.kind == "O" or found.ndim == 0:
+        raise TypeError(f"its outputs are {quoted(raw)}")
+    # Outputs near the largest number overflow for other rows.
+    if len(found) != 2 or (found.dtype.kind == "f" and not np.all(np.abs(found) < 1e290)):
+        raise ValueError("its outputs are not finite")
 
 
 def under(arrays: Mapping[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
@@ -103,6 +165,16 @@ def from_words(values: Mapping[str, Any]) -> dict[str, Any]:
         key: float(value) if value in ("inf", "-inf", "nan") else value
         for key, value in values.items()
     }
+
+
+def _ordered(data: bytes) -> bytes:
+    """Sort the metadata in a file, which safetensors writes in random order."""
+    length = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + length])
+    header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 8)  # the format aligns the arrays to eight bytes
+    return len(text).to_bytes(8, "little") + text + data[8 + length :]
 
 
 def _digest(arrays: Mapping[str, np.ndarray], text: str) -> str:

@@ -121,6 +121,32 @@ def validated_input(estimator: Any, X: Array | Source) -> Source:
     return as_source(array)
 
 
+LARGEST = 1e30  # largest number in samples and labels whose products of eight do not overflow
+
+
+def refuse_large_numbers(**arrays: Array) -> None:
+    """Raise if an array holds numbers whose products overflow, so that results would be NaN."""
+    for name, array in arrays.items():
+        xp = namespace(array)
+        size = float(xp.max(xp.abs(array))) if array.shape[0] else 0.0
+        if not size <= LARGEST:
+            raise InvalidData(
+                f"{name} holds numbers of size {size:.3g}; allowed: up to {LARGEST:g}, because products "
+                f"of larger ones overflow. Divide {name} by a constant."
+            )
+
+
+def finite_outputs(outputs: np.ndarray) -> np.ndarray:
+    """Return predictions; raise if some overflowed."""
+    count = int(np.count_nonzero(~np.isfinite(outputs)))
+    if count:
+        raise InvalidData(
+            f"{count} of {outputs.size} predictions overflow; allowed: samples of about the size of the "
+            "training samples. Use the units of the training samples."
+        )
+    return outputs
+
+
 def by_blocks(function: Callable[[np.ndarray], np.ndarray], X: np.ndarray, rows: int) -> np.ndarray:
     """Apply a function of samples to at most `rows` rows at a time."""
     return np.concatenate([function(X[start : start + rows]) for start in range(0, len(X), rows)])

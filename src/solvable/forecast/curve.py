@@ -15,6 +15,7 @@ from solvable.errors import InvalidData
 from solvable.forecast.curve_file import read_columns
 
 LARGEST = 1e30  # largest allowed sample size and error; the smallest allowed value is the inverse
+MOST_SIZES = 500  # largest number of distinct sample sizes; takes about 12 s and 0.6 GB
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +81,12 @@ class LearningCurve:
         _check(inside, "errors", errors, f"0, or {1 / LARGEST:g} to {LARGEST:g}, in another unit")
         object.__setattr__(self, "samples", samples)
         object.__setattr__(self, "errors", errors)
+        # The noise is a covariance over sizes, so memory grows with the square of their number.
+        if self.sizes.size > MOST_SIZES:
+            raise InvalidData(
+                f"the curve has {self.sizes.size} sample sizes; allowed: at most {MOST_SIZES}. Keep "
+                "fewer sizes, for example at equal steps of log n."
+            )
         if not 0 <= self.shared < math.inf:
             raise InvalidData(f"shared is {self.shared}; allowed: finite numbers of at least 0.")
         if self.tested is not None and not (1 <= self.tested < math.inf and (errors <= 1).all()):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+from collections import Counter
 from os import PathLike, fspath
 from typing import NamedTuple
 
@@ -120,8 +121,8 @@ def _check_header(name: str, header: list[str]) -> None:
     for k, title in enumerate(header):
         if not title:
             raise InvalidData(f"{name}: column {k + 1} has no name; allowed: a name per column.")
-    lowered = [title.lower() for title in header]
-    twice = next((title for title in lowered if lowered.count(title) > 1), None)
+    counts = Counter(title.lower() for title in header)
+    twice = next((title for title, count in counts.items() if count > 1), None)
     if twice is not None:
         raise InvalidData(
             f"{name}: two columns are named {twice!r}; allowed: distinct names. Rename one."

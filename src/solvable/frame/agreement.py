@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from solvable.errors import InvalidParameter, unknown_choice
-from solvable.frame.claims import Finding, NotTestable, Verdict, verdict_of
+from solvable.frame.claims import EARLIER, Finding, NotTestable, Verdict, check_power, verdict_of
 from solvable.frame.curves import Axis, place
 from solvable.frame.points import Point, paired
 from solvable.frame.statistics import ALLOWANCE, SPREAD, Errors, pooled_errors, too_noisy
@@ -109,7 +109,8 @@ class Agreement:
     Raises
     ------
     InvalidParameter
-        If a constant tolerance is not above 0, or no prediction is named for a callable metric.
+        If a constant tolerance is not above 0, the power is not between 0 and 0.9, or no prediction is
+        named for a callable metric.
 
     Examples
     --------
@@ -137,6 +138,7 @@ class Agreement:
     power: float = 0.1
 
     def __post_init__(self) -> None:
+        check_power(self.name, self.power)
         if self.kind not in get_args(Kind):
             raise InvalidParameter(unknown_choice("kind", self.kind, get_args(Kind)))
         if not callable(self.within) and not self.within > 0:
@@ -303,6 +305,8 @@ def compare(row: Agreement, points: Sequence[Point]) -> Comparison | NotTestable
     if row.pairs is not None:
         points = paired(points, row.pairs)
     unknown = _unknown_name(row, points)
+    if unknown and all(point.former for point in points):
+        return NotTestable(f"{EARLIER} ({unknown.partition(';')[0]})")
     if unknown and not row.missing:
         raise InvalidParameter(f"claim {row.name!r} names {unknown}. Correct the claim's row.")
     cells = cells_of(row, points)

@@ -11,7 +11,7 @@ import numpy as np
 
 from solvable.arrays import random_stream
 from solvable.errors import InvalidSystem
-from solvable.frame.claims import Statement
+from solvable.frame.claims import Statement, presets_named
 from solvable.frame.points import NO_PREDICTION, Metrics, Point, predicted_or_refused
 from solvable.frame.sources import works_of
 from solvable.frame.system import System
@@ -95,6 +95,9 @@ def _described(system: System) -> Iterator[str]:
             if not str(getattr(claim, what)).strip():
                 yield f"claim {claim.name!r} has no {what.replace('_', ' ')}"
         yield from _missing_works(claim, system)
+        for names, _ in presets_named(getattr(claim, "missing", "")):
+            for name in set(names) - set(system.presets):
+                yield f"claim {claim.name!r} names the preset {name!r}, which the system does not have"
     if not system.references:
         yield "it has no references; name the paper that the model comes from"
 

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from solvable.errors import InvalidParameter
 from solvable.frame.points import Point
 
 Status = Literal["holds", "fails", "not testable", "error"]
 
 WEAK = 0.3
 """A claim holds weakly if only a relative error of the prediction above this makes it fail."""
+
+LARGEST_ERROR = 0.9
+"""Largest relative error of a prediction that is tried."""
+
+EARLIER = "measured before this metric existed; run again into another directory"
+"""Reason why a claim cannot be judged on stored records without its metric."""
 
 OUTCOMES = ("holds", "holds weakly", "fails", "not testable", "error")
 """Words for the outcome of a claim, as tables and counts show it."""
@@ -145,7 +153,12 @@ class Claim:
     check : callable
         ``check(points) -> Finding | NotTestable``.
     power : float
-        Relative error of the prediction that this claim is meant to notice.
+        Relative error of the prediction that this claim is meant to notice, from 0 to 0.9.
+
+    Raises
+    ------
+    InvalidParameter
+        If the power is not such a number.
     """
 
     name: str
@@ -154,6 +167,9 @@ class Claim:
     tolerance_reason: str
     check: Callable[[Sequence[Point]], Finding | NotTestable]
     power: float = 0.1
+
+    def __post_init__(self) -> None:
+        check_power(self.name, self.power)
 
     def verdict(self, points: Sequence[Point]) -> Verdict:
         """Evaluate the claim on the points of a study."""
@@ -178,6 +194,21 @@ class Statement(Protocol):
     @property
     def tolerance_reason(self) -> str:
         """Reason of the tolerance."""
+
+
+def presets_named(advice: str) -> list[tuple[list[str], str]]:
+    """Return the presets that an advice names, with alternatives together, and settings to add."""
+    found = re.findall(r"\bpreset ([\w-]+(?:(?:, | or )[\w-]+)*)((?: --set [^;()]*\w)?)", advice)
+    return [(re.split(", | or ", names), settings) for names, settings in found]
+
+
+def check_power(name: str, power: float) -> None:
+    """Raise unless some relative error of the prediction that is tried makes a claim fail."""
+    if not 0 < power <= LARGEST_ERROR:
+        raise InvalidParameter(
+            f"power of claim {name!r} is {power}; allowed: a number above 0, at most {LARGEST_ERROR}. "
+            "Larger errors of a prediction are not tried, and nothing would refute the claim."
+        )
 
 
 def verdict_of(claim: Statement, finding: Finding | NotTestable | Raised) -> Verdict:

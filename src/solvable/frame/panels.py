@@ -13,6 +13,7 @@ import numpy as np
 from solvable.frame.across import curves_across
 from solvable.frame.curves import Axis, Curve, varying, words_of
 from solvable.frame.points import RAISED, Point
+from solvable.frame.theory_lines import smoothed
 from solvable.frame.traces import Trace, draw_against, draw_markers, draw_trace
 from solvable.plots.figure import Figure, Marker, Series
 
@@ -153,6 +154,8 @@ class Panel:
             scale = self.x_scale or "linear"
         else:
             scale = self.x_scale or first.axis.scale_from(float(lowest))
+            logs = {"log_x": scale == "log", "log_y": self.y_scale == "log"}
+            series = [smoothed(one, **logs) for one in series]
         return Figure(
             f"{self.name}{suffix}",
             f"{self.title} ({words})" if words else self.title,

@@ -69,8 +69,8 @@ class Point:
     judged : frozenset of str, optional
         Metrics that some claim judges at this point; None if unknown.
     former : bool, default False
-        True if another version of the library measured the records. Metrics and predictions that they
-        lack are then NaN; else such a name is a mistake in the code of a claim or figure, which raises.
+        True if an earlier run measured the records. Metrics and predictions that they lack are then NaN;
+        else such a name is a mistake in the code of a claim or figure, which raises.
     """
 
     parameters: Mapping[str, Any]

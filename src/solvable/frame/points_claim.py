@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from solvable.errors import InvalidParameter
-from solvable.frame.claims import Finding, NotTestable, Verdict, verdict_of
+from solvable.frame.claims import Finding, NotTestable, Verdict, check_power, verdict_of
 from solvable.frame.points import Point, remembered
 from solvable.frame.statistics import ALLOWANCE, SPREAD, jackknife_errors, too_noisy
 
@@ -51,7 +51,7 @@ class PointsClaim:
     Raises
     ------
     InvalidParameter
-        If the tolerance is not above 0.
+        If the tolerance is not above 0, or the power not between 0 and 0.9.
     """
 
     name: str
@@ -66,6 +66,7 @@ class PointsClaim:
     power: float = 0.1
 
     def __post_init__(self) -> None:
+        check_power(self.name, self.power)
         if not self.within > 0:
             raise InvalidParameter(
                 f"within of claim {self.name!r} is {self.within}; allowed: a number above 0. A "

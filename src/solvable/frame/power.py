@@ -10,6 +10,8 @@ import numpy as np
 
 from solvable.frame.agreement import Agreement, Comparison, cells_of, compare, judge
 from solvable.frame.claims import (
+    EARLIER,
+    LARGEST_ERROR,
     Claim,
     Finding,
     NotTestable,
@@ -26,10 +28,13 @@ from solvable.paths import error_line
 Chance = Callable[[Any, Metrics], Metrics]
 """Function that returns the metrics of a learner at chance level."""
 
-FACTORS = (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5, 0.9)
+FACTORS = (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5, LARGEST_ERROR)
 """Relative errors of the prediction that are tried."""
 
 NO_CHANCE = "no chance learner"
+
+LITTLE_POWER = "too little power"
+"""Beginning of the reason why a claim that holds is not testable."""
 
 
 @dataclass(frozen=True)
@@ -37,13 +42,14 @@ class PowerRow:
     """Smallest errors of the prediction with which one claim fails on these records."""
 
     claim: str
-    status: str
+    status: str  # of the verdict: "not testable" if a wrong prediction or chance would also hold
     stated: float  # relative error with which the claim should fail
     # smallest x, to a twentieth, with predictions times 1 + x; None up to 0.9
     fails_from_above: float | None
     fails_from_below: float | None  # the same with 1 - x
     chance: str  # verdict with a learner at chance level, or "no chance learner"
     error: str = ""  # exception that the claim raised, in one line
+    powerless: bool = False  # the claim holds, but would also hold where it should fail
 
     @property
     def notices(self) -> float | None:
@@ -58,10 +64,14 @@ class PowerRow:
 
     @property
     def passes(self) -> bool:
-        """Return True if the claim holds, and fails with a wrong prediction and at chance level."""
-        if self.error:
-            return False
-        return self.status != "holds" or (self.noticed and self.chance != "holds")
+        """Return True unless the claim raised, or holds with a wrong prediction or at chance level."""
+        return not self.error and not self.powerless
+
+    def settled(self) -> PowerRow:
+        """Return the row with the status of the verdict."""
+        if self.status != "holds" or (self.noticed and self.chance != "holds"):
+            return self
+        return replace(self, status="not testable", powerless=True)
 
 
 def power_row(
@@ -73,8 +83,8 @@ def power_row(
     """Judge the same records with scaled predictions and with a learner at chance level."""
     try:
         if isinstance(claim, Agreement):
-            return _agreement_power(claim, points, axis, chance)
-        return _claim_power(claim, points, chance)
+            return _agreement_power(claim, points, axis, chance).settled()
+        return _claim_power(claim, points, chance).settled()
     except Exception as error:  # a claim may raise any exception; the others are judged
         line = error_line(error)
         return PowerRow(claim.name, "error", claim.power, None, None, "error", line)
@@ -93,6 +103,9 @@ def judged(
         )
     except Exception as error:
         return verdict_of(claim, Raised(error_line(error)))
+    lacking = verdict.measured is not None and not np.isfinite(verdict.measured)
+    if lacking and all(point.former for point in points):
+        return verdict_of(claim, NotTestable(EARLIER))
     if verdict.status != "holds":
         return verdict
     return with_power(verdict, power_row(claim, points, axis, chance))
@@ -114,7 +127,7 @@ def with_power(verdict: Verdict, row: PowerRow) -> Verdict:
     if verdict.kind != "equal":
         bound, hint = f"{verdict.kind} ", ""
     reason = (
-        f"too little power: {other} would also pass, with {measured} measured, {bound}"
+        f"{LITTLE_POWER}: {other} would also pass, with {measured} measured, {bound}"
         f"{expected} predicted and a tolerance of {tolerance}{hint}"
     )
     return _unmeasured(verdict, "not testable", reason)

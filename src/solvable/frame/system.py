@@ -84,9 +84,6 @@ class System:
     curve : callable or str, optional
         ``curve(parameters, coordinates) -> list of metrics``: a theory line, where that is faster than
         ``predict`` at each coordinate.
-    preview : callable or str, optional
-        ``preview(parameters, coordinates) -> list of metrics``: a theory line that takes a tenth of the
-        time, from fewer draws or without slow metrics (None), for pages that follow a slider.
     chance : callable or str, optional
         ``chance(parameters, prediction) -> metrics`` of a learner at chance level, for the power of
         claims.
@@ -147,7 +144,6 @@ class System:
         claims: Sequence[Claim | PointsClaim | Agreement] | str | None = None,
         panels: Sequence[Panel | PanelFunction] | str | None = None,
         curve: Callable[..., Any] | str | None = None,
-        preview: Callable[..., Any] | str | None = None,
         chance: Callable[..., Any] | str | None = None,
         presets: Mapping[str, Preset] | None = None,
         references: Sequence[Reference | str] | None = None,
@@ -171,7 +167,7 @@ class System:
             "teacher": teacher,
             "claims": claims,
         }
-        parts |= {"panels": panels, "curve": curve, "preview": preview}
+        parts |= {"panels": panels, "curve": curve}
         parts |= {"chance": chance, "summary": summary}
         self._parts = {part: value for part, value in parts.items() if value is not None}
         missing = [
@@ -341,12 +337,6 @@ class System:
         assert self.axis is not None
         whole: Callable[[Any, np.ndarray], Sequence[Metrics]] | None = self._part("curve")
         return whole or predict_each(self.predict, self.axis)
-
-    @property
-    def preview(self) -> Callable[[Any, np.ndarray], Sequence[Metrics]] | None:
-        """Function for a fast theory line of less accuracy; None if :attr:`along` is fast enough."""
-        function: Callable[[Any, np.ndarray], Sequence[Metrics]] | None = self._part("preview")
-        return function
 
     def _with_judged(self, points: Sequence[Point]) -> list[Point]:
         """Return the points with the metrics that claims judge; unchanged if claims raise."""

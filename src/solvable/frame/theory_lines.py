@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from solvable.frame.points import NO_PREDICTION, Metrics, has_raised
+from solvable.plots.figure import Series
+
+FEWEST_PLACES = 8
+"""Places from which on a line is drawn as a curve; fewer are joined by straight lines."""
 
 FEWEST_SECONDS = 5.0
 """CPU seconds that theory lines may take even if the measurements were faster."""
@@ -92,6 +96,28 @@ def interpolated(nodes: dict[float, Metrics], grid: np.ndarray, *, log: bool) ->
     if raised:
         found[int(np.argmax(hidden))][NO_PREDICTION] = raised[0][NO_PREDICTION]
     return found
+
+
+def smoothed(line: Series, *, log_x: bool, log_y: bool) -> Series:
+    """Return a theory line with three places between neighbours, by monotone cubic splines.
+
+    Between the computed places the line is smooth in the scales of the figure; gaps stay.
+    """
+    x, y = np.asarray(line.x, dtype=float), np.asarray(line.y, dtype=float)
+    ordered = x.size >= FEWEST_PLACES and (np.diff(x) > 0).all() and (x[0] > 0 or not log_x)
+    if line.kind not in ("line", "dashed") or line.error is not None or not ordered:
+        return line
+    across = np.log(x) if log_x else x
+    fine = np.interp(np.arange(4 * x.size - 3) / 4, np.arange(x.size), across)
+    up = log_y and bool((y[np.isfinite(y)] > 0).all())
+    values = _interpolate(across, (np.log(y) if up else y)[:, None], fine)[:, 0]
+    values = np.exp(values) if up else values
+    gap = np.isnan(y[:-1]) | np.isnan(y[1:])
+    values[:-1][np.repeat(gap, 4)] = np.nan
+    values[::4] = y
+    places = np.exp(fine) if log_x else fine
+    places[::4] = x
+    return replace(line, x=places, y=values)
 
 
 def _without(metrics: Metrics) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -303,7 +304,8 @@ class Learned(Shown, view="solvable.learn.view"):
         score, deviation = self.chosen, self.target_deviation
         return {
             "preparation": self.preparation.to_dict(),
-            "name": self.name,
+            # the same content for the same rows, wherever their file lies
+            "name": Path(self.name).name or self.name,
             "method": score.key,
             "phrase": score.phrase,
             "rows": self.n_samples,

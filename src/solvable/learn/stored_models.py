@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.dummy import DummyClassifier, DummyRegressor
 
-from solvable.errors import InvalidData, InvalidParameter
-from solvable.fitting.described_arrays import from_words, read_described, under, write_described
+from solvable.errors import InvalidParameter
+from solvable.fitting.described_arrays import (
+    checked,
+    checked_number,
+    checked_outputs,
+    from_words,
+    read_described,
+    under,
+    valid_content,
+    write_described,
+)
 from solvable.fitting.kernel_classifier import KERNELS, RbfClassifier, RbfRegressor
 from solvable.fitting.ridge import RidgeFit
 from solvable.learn.blend import BlendClassifier, BlendRegressor
 from solvable.learn.calibration import Calibration
 from solvable.learn.competitors import MultiIndexClassifier
 from solvable.learn.design import constant_model
+from solvable.learn.fold_fits import outputs_of
 from solvable.learn.kernels_of_columns import KERNELS as COLUMN_KERNELS
 from solvable.learn.metric_kernel import Member, MetricKernelClassifier, MetricKernelRegressor
 from solvable.learn.tree_arrays import TreeArrays
@@ -65,13 +76,11 @@ def _parts(model: Any) -> Parts:
 def load_fitted(path: str | Path) -> tuple[Any, dict[str, Any]]:
     """Load a fitted model and its notes; files of earlier versions hold a network."""
     arrays, content = read_described(path, (FORMAT, *FORMATS), "`solvable learn`")
-    try:
-        return _made(arrays, content), dict(content.get("notes", {}))
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-        raise InvalidData(
-            f"{path} does not describe a model ({type(error).__name__}: {error}). Fit it again with "
-            "`solvable learn`."
-        ) from error
+    with valid_content(path, "a model", "Fit it again with `solvable learn`."):
+        model = _made(arrays, content)
+        for outputs in (model.predict, partial(outputs_of, model)):
+            checked_outputs(model, outputs)
+        return model, dict(content.get("notes", {}))
 
 
 def _made(arrays: Arrays, content: Mapping[str, Any]) -> Any:
@@ -84,20 +93,10 @@ def _made(arrays: Arrays, content: Mapping[str, Any]) -> Any:
     kind = KINDS[name]
     model = kind.made(kind.estimator, arrays, content["model"])
     if "classes" in arrays:
-        _check(arrays["classes"], (None,))
+        checked(arrays["classes"], (None,), "fiubU")
         model.classes_ = arrays["classes"]
     model.n_features_in_ = int(content["model"]["columns"])
     return model
-
-
-def _check(array: np.ndarray, shape: tuple[int | None, ...]) -> np.ndarray:
-    """Return the array; raise ValueError unless it has the shape, where None is any size."""
-    right = len(array.shape) == len(shape) and all(
-        size in (None, seen) for size, seen in zip(shape, array.shape, strict=True)
-    )
-    if not right:
-        raise ValueError(f"an array has shape {array.shape} instead of {shape}")
-    return array
 
 
 def _of_kernel(model: RbfRegressor | RbfClassifier) -> Parts:
@@ -126,14 +125,15 @@ def _with_scale(model: Any, arrays: dict[str, np.ndarray], described: dict[str, 
 
 def _kernel(estimator: type, arrays: Arrays, described: Mapping[str, Any]) -> Any:
     model = estimator()
-    n, d = _check(arrays["samples"], (None, int(described["columns"]))).shape
-    outputs = 1 if estimator is RbfRegressor else len(_check(arrays["classes"], (None,)))
-    _check(arrays["coefficients"], (n, outputs))
-    _check(arrays["intercept"], (outputs,))
+    n, d = checked(arrays["samples"], (None, int(described["columns"]))).shape
+    outputs = 1 if estimator is RbfRegressor else len(checked(arrays["classes"], (None,), "fiubU"))
+    checked(arrays["coefficients"], (n, outputs))
+    checked(arrays["intercept"], (outputs,))
     model.kernel_, model._samples = described["kernel"], arrays["samples"]
     if model.kernel_ not in KERNELS:
         raise ValueError(f"kernel {model.kernel_!r}")
-    model.bandwidth_, model._median = float(described["bandwidth"]), float(described["median"])
+    model.bandwidth_ = checked_number(described["bandwidth"], 1e-300)
+    model._median = checked_number(described["median"], 1e-300)
     model._scale = _stored_scale(arrays, described, d)
     nan = float("nan")
     model.readout_ = RidgeFit(arrays["coefficients"], arrays["intercept"], nan, nan, nan)
@@ -152,16 +152,20 @@ def _of_members(model: MetricKernelRegressor | MetricKernelClassifier) -> Parts:
 
 def _members(estimator: type, arrays: Arrays, described: Mapping[str, Any]) -> Any:
     model = estimator()
-    n, d = _check(arrays["samples"], (None, int(described["columns"]))).shape
-    outputs = 1 if estimator is MetricKernelRegressor else len(_check(arrays["classes"], (None,)))
+    n, d = checked(arrays["samples"], (None, int(described["columns"]))).shape
+    outputs = (
+        1
+        if estimator is MetricKernelRegressor
+        else len(checked(arrays["classes"], (None,), "fiubU"))
+    )
     shapes = {"scales": (d,), "coefficients": (n, outputs), "intercept": (outputs,)}
     members = []
     for number, row in enumerate(described["members"]):
         own = under(arrays, f"{number}.")
         if row["kernel"] not in COLUMN_KERNELS:
             raise ValueError(f"kernel {row['kernel']!r}")
-        parts = {name: _check(own[name], shape) for name, shape in shapes.items()}
-        members.append(Member(row["kernel"], float(row["size"]), **parts))
+        parts = {name: checked(own[name], shape) for name, shape in shapes.items()}
+        members.append(Member(row["kernel"], checked_number(row["size"], 1e-300), **parts))
     if not members:
         raise ValueError("no member")
     model.members_, model._samples = tuple(members), arrays["samples"]
@@ -174,7 +178,7 @@ def _stored_scale(arrays: Arrays, described: Mapping[str, Any], d: int) -> Any:
     if described["scale"] is None:
         return None
     scale = layer_from_parts(under(arrays, "scale."), described["scale"])
-    _check(scale.apply(np.zeros((1, d))), (1, d))
+    checked(scale.apply(np.zeros((1, d))), (1, d))
     return scale
 
 
@@ -190,13 +194,13 @@ def _trees(estimator: type, arrays: Arrays, described: Mapping[str, Any]) -> Any
     model = estimator()
     trees = TreeArrays.checked(under(arrays, "trees."))
     model.models_ = [trees]
-    _check(trees.order, (int(described["columns"]),))
+    checked(trees.order, (int(described["columns"]),))
     outputs = trees.baseline.size
     if estimator is TreesRegressor:
         model.mean_, model.deviation_ = float(described["mean"]), float(described["deviation"])
         classes = 1
     else:
-        classes = len(_check(arrays["classes"], (None,)))
+        classes = len(checked(arrays["classes"], (None,), "fiubU"))
     if outputs != (1 if classes == 2 else classes):
         raise ValueError(f"{outputs} outputs of the trees for {classes} classes")
     return model
@@ -233,23 +237,28 @@ def _directions(estimator: type, arrays: Arrays, described: Mapping[str, Any]) -
         own = under(arrays, f"{number}.")
         one = MultiIndexRegressor(whiten=row["whiten"])
         one.n_features_in_, one.shrinkage_ = d, float(row["shrinkage"])
-        one.mean_, one.components_ = _check(own["mean"], (d,)), _check(own["components"], (None, d))
+        one.mean_, one.components_ = (
+            checked(own["mean"], (d,)),
+            checked(own["components"], (None, d)),
+        )
         one.kinds_, one.intercept_ = tuple(row["kinds"]), float(row["intercept"])
         k = one._n_features_out = len(one.components_)
         one.readout_ = None
         if row["readout"] is not None:
             kept = from_words(row["readout"])
             neurons = own.get("neurons")
+            if (neurons is None) != (kept["kind"] == "monomials"):
+                raise ValueError(f"neurons of a readout of kind {kept['kind']!r}")
             if neurons is not None:
-                _check(neurons, (len(own["coefficients"]), k + 1))
+                checked(neurons, (len(own["coefficients"]), k + 1))
             one.readout_ = Readout(
-                kept.pop("kind"), neurons, _check(own["coefficients"], (None,)), **kept
+                kept.pop("kind"), neurons, checked(own["coefficients"], (None,)), **kept
             )
         models.append(one)
     if estimator is MultiIndexRegressor:
         (only,) = models
         return only
-    classes = len(_check(arrays["classes"], (None,)))
+    classes = len(checked(arrays["classes"], (None,), "fiubU"))
     if len(models) != (1 if classes == 2 else classes):
         raise ValueError(f"{len(models)} learners for {classes} classes")
     model = MultiIndexClassifier()
@@ -268,10 +277,10 @@ def _of_constant(model: DummyRegressor | DummyClassifier) -> Parts:
 def _constant(estimator: type, arrays: Arrays, _: Mapping[str, Any]) -> Any:
     model = constant_model(estimator is DummyRegressor)
     if estimator is DummyRegressor:
-        y = _check(arrays["constant"], (1,))
+        y = checked(arrays["constant"], (1,))
         model.fit(np.zeros((1, 1)), y)
     else:
-        shares = _check(arrays["shares"], (len(_check(arrays["classes"], (None,))),))
+        shares = checked(arrays["shares"], (len(checked(arrays["classes"], (None,), "fiubU")),))
         model.fit(np.zeros((len(shares), 1)), arrays["classes"], sample_weight=shares)
     return model
 
@@ -292,13 +301,13 @@ def _blend(estimator: type, arrays: Arrays, described: Mapping[str, Any]) -> Any
     if any(row["estimator"] in BLENDS for row in rows):
         raise ValueError("a blend of blends")
     members = tuple(_made(under(arrays, f"{i}."), row) for i, row in enumerate(rows))
-    weights = _check(arrays["weights"], (len(members),))
+    weights = checked(arrays["weights"], (len(members),))
     calibrations = tuple(Calibration.from_dict(one) for one in described["calibrations"])
     d = int(described["columns"])
     if not members or any(one.n_features_in_ != d for one in members):
         raise ValueError(f"{len(members)} members, or members of other columns")
     if estimator is BlendClassifier:
-        classes = len(_check(arrays["classes"], (None,)))
+        classes = len(checked(arrays["classes"], (None,), "fiubU"))
         lengths = [len(one.slopes) for one in calibrations]
         if lengths != [1 if classes == 2 else classes] * len(members):
             raise ValueError(f"calibrations of {lengths} outputs for {classes} classes")

@@ -127,8 +127,8 @@ class StateEvolution:
     """State evolution of a one-direction channel at every sample ratio."""
 
     # E(q) is computed at 60 overlaps on first use (one or two seconds) and interpolated by cubic splines
-    # in -log(1 - q), with error 1e-5. Above q = 0.999 (reached at very small noise) recovery counts as
-    # perfect. State evolution: arXiv:2405.15480; potential: arXiv:1708.03395.
+    # in -log(1 - q), with error 1e-5. Above q = 0.999 the value there is used; without noise recovery
+    # counts as perfect. State evolution: arXiv:2405.15480; potential: arXiv:1708.03395.
 
     output: GaussianOutput
     # conditional moments of the channel, if known; without these moments, rounding errors hide the
@@ -228,7 +228,7 @@ class StateEvolution:
         if rising:
             stops = np.flatnonzero(fixed[begin:] >= sample_ratio)
             if not stops.size:
-                return 1.0
+                return self._beyond(sample_ratio)
             stop = begin + int(stops[0])
         else:
             stops = np.flatnonzero(fixed[: begin + 1] < sample_ratio)
@@ -248,9 +248,18 @@ class StateEvolution:
         if best == 0 and sample_ratio <= self._perfect_ratio:
             return 0.0
         if best == potential.size - 1 or sample_ratio > self._perfect_ratio:
-            return 1.0
+            return self._beyond(sample_ratio)
         stop = best - 1 if fixed[best - 1] >= sample_ratio else best
         return self._root(sample_ratio, stop)
+
+    def _beyond(self, sample_ratio: float) -> float:
+        """Fixed point above the fine grid, where noise bounds the information; 1 without noise."""
+        if not self.output.noise:
+            return 1.0
+        t, curve, _ = self._curve
+        # q = alpha E / (1 + alpha E) with E at the end of the grid
+        signal = sample_ratio * float(curve(t[-1:])[0])
+        return signal / (1 + signal)
 
     def _root(self, sample_ratio: float, stop: int) -> float:
         """Fixed point between two neighbouring overlaps of the fine grid."""

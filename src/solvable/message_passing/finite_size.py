@@ -157,6 +157,25 @@ def _evidence(
     signal: SymmetricSignal, channel: MatrixChannel, t: float, shape: TokenShape
 ) -> float:
     """Change of the mean log-evidence of a sample, times d (sensing 21)."""
+    return -sum(_cumulants(signal, channel, t, shape))
+
+
+def residual_order(
+    signal: SymmetricSignal, channel: MatrixChannel, t: float, shape: TokenShape | None
+) -> float:
+    """Coefficient of the order 1/d in the log of the training error at a given E (sensing 30)."""
+    if shape is None:
+        return 0.0
+    # By I-MMSE the derivative of the evidence in 1/Delta is half the variance of a training label.
+    # The terms of (sensing 21) are proportional to 1/s⁴ and 1/s⁶.
+    uneven, skew = _cumulants(signal, channel, t, shape)
+    return 4 * uneven + 6 * skew
+
+
+def _cumulants(
+    signal: SymmetricSignal, channel: MatrixChannel, t: float, shape: TokenShape
+) -> tuple[float, float]:
+    """Terms of the variance V and of the third cumulant in the log-evidence (sensing 21)."""
     law = SpectralLaw(signal.spectrum, noise=float(np.sqrt(t)))
     h, height = (law.x - law.u) / t, law.height / t
     # row means 1 - t |G|² of divided differences, and kappa_3 of x^T S x from int f Im G³   (sensing 21)
@@ -166,4 +185,4 @@ def _evidence(
     spread = shape.seen / float(channel.information(np.array([error]))[0])  # E + Delta / 2
     uneven = 2 * t**2 * leverage * shape.pairs / spread**2
     skew = t**4 * third**2 * shape.triples / (6 * spread**3)
-    return -float(uneven + skew)
+    return float(uneven), float(skew)

@@ -49,18 +49,22 @@ def weight_law(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def noise_law(operator: MomentOperator) -> tuple[np.ndarray, np.ndarray]:
     """Weights w of the free terms w g g^T in the noise, and expected number of each per sample."""
-    features, weights = operator.features, operator.weights
     if operator.input_norms is None:
         return weight_law(operator.weighted_norms)
-    assert isinstance(features, HermiteFeatures)
+    assert isinstance(operator.features, HermiteFeatures)
+    return chaos_law(operator.weights, operator.input_norms, operator.features)
+
+
+def chaos_law(
+    weights: np.ndarray, input_norms: np.ndarray, features: HermiteFeatures
+) -> tuple[np.ndarray, np.ndarray]:
+    """Weights of the free terms of the highest chaos, and expected number of each per sample."""
     # A sample adds T K / n to the operator, where K is the component of degree 2q of F F^T - I. Each
     # eigenvalue kappa of K, positive or negative, gives a weight w = T kappa / D with the multiplicity
     # of kappa.
     laws = [
         (weight_law(weights * values / features.n_features), count)
-        for values, count in chaos_eigenvalues(
-            operator.input_norms, features.dimension, features.degree
-        )
+        for values, count in chaos_eigenvalues(input_norms, features.dimension, features.degree)
     ]
     atoms = np.concatenate([law[0] for law, _ in laws])
     return atoms, np.concatenate([count * law[1] for law, count in laws])
@@ -162,14 +166,14 @@ class PredictedBulk:
     @cached_property
     def _noise(self) -> BulkEdges:
         """Edges of the noise bulk of the degree-2q part alone, relative to the mean."""
-        return _centred_edges(self.atoms, self.chance, self.aspect_ratio)
+        return centred_edges(self.atoms, self.chance, self.aspect_ratio)
 
     @cached_property
     def _whole_noise(self) -> BulkEdges:
         """Edges of the noise of the whole operator, relative to the mean."""
         if self._contraction is None:
             return self._noise
-        return _centred_edges(*weight_law(self.operator.weighted_norms), self.aspect_ratio)
+        return centred_edges(*weight_law(self.operator.weighted_norms), self.aspect_ratio)
 
     def centre(self, values: np.ndarray) -> float:
         """Mean of all eigenvalues except the selected ones, computed from the trace."""
@@ -260,7 +264,7 @@ class PredictedBulk:
         return apply
 
 
-def _centred_edges(atoms: np.ndarray, chance: np.ndarray, aspect_ratio: float) -> BulkEdges:
+def centred_edges(atoms: np.ndarray, chance: np.ndarray, aspect_ratio: float) -> BulkEdges:
     """Edges of the weighted noise after a shift to mean zero."""
     mean = float(np.dot(chance, atoms))
     upper, upper_scale, _ = upper_edge(atoms, aspect_ratio, chance)

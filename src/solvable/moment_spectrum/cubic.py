@@ -98,13 +98,8 @@ def only_known(metrics: Metrics, samples: float) -> Metrics:
     return kept
 
 
-def cubic_law(
-    samples: Sequence[CubicSample], mapped: Sequence[np.ndarray], *, rough: bool = False
-) -> CubicLaw:
-    """Spike theory of a cubic step from draws of several first layers, with `mapped` labels T.
-
-    If `rough`, the population spectrum has fewer atoms.
-    """
+def cubic_law(samples: Sequence[CubicSample], mapped: Sequence[np.ndarray]) -> CubicLaw:
+    """Spike theory of a cubic step from draws of several first layers, with `mapped` labels T."""
     T, first = np.concatenate(mapped), samples[0].directions
     D, p = first.shape
     # The spike heights are theta_i = E[T <A_i, K A_i>] = sum_j R_ij c_j.
@@ -114,10 +109,9 @@ def cubic_law(
     return CubicLaw(
         heights=heights,
         sample=_noise(samples, T),
-        background=_SameAtAllSizes(_background(first, rates, 32 if rough else 240)),
+        background=_SameAtAllSizes(_background(first, rates, 240)),
         n_features=D - p,
         room=2 / tensors_of(first).shape[1],
-        seconds=0.02 if rough else 1.0,
     )
 
 
@@ -169,7 +163,8 @@ def _noise(samples: Sequence[CubicSample], T: np.ndarray) -> WeightedSample:
             5
         )  # The sixth eigenvalue of K, -1, has nearly all directions as eigenvectors and is negligible.
     ]
-    return WeightedSample(*(np.concatenate(column) for column in zip(*laws, strict=True)))
+    weights, shares, couplings = (np.concatenate(column) for column in zip(*laws, strict=True))
+    return WeightedSample(weights, shares, couplings)
 
 
 def _grouped(

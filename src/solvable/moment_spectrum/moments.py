@@ -95,12 +95,8 @@ def finite_size_moments(
     label_map: LabelMap = "identity",
     correction: Correction = "none",
     draws: int = DRAWS,
-    rough: bool = False,
 ) -> FiniteSizeMoments:
-    """Compute moments of targets that differ in their first layer; the cost is O(draws p).
-
-    If `rough`, noise without drawn operators replaces drawn ones, as for large dimensions.
-    """
+    """Compute moments of targets that differ in their first layer; the cost is O(draws p)."""
     first, wick = targets[0], correction == "wick"
     p, d, D = first.features, first.dimension, first.n_features_total
     # One target suffices, because the draws over rotations average over all orthonormal first layers.
@@ -123,32 +119,27 @@ def finite_size_moments(
         latent += latent_draws(sample, D, place=place, targets=len(sources), T=leans)
     means = {name: np.mean([part.means[name] for part in parts], axis=0) for name in parts[0].means}
     if cubic:
-        law: SpikeLaw = cubic_law(cubic, mapped, rough=rough)
+        law: SpikeLaw = cubic_law(cubic, mapped)
     else:
         law = SpikeLaw(
             heights=means["heights"],
             sample=compress_sample(
                 np.concatenate([part.weights for part in parts]),
                 np.concatenate([part.couplings for part in parts]),
-                atoms=300 if rough else 4_000 if p <= 64 else 1_000,
+                atoms=4_000 if p <= 64 else 1_000,
             ),
             background=parts[0].background,
             n_features=D - p,
             # Gaussian features are the inputs, of degree 1.
             room=ranking_room(*((D, 1) if first.inputs == "gaussian" else (d, first.degree)), wick),
         )
-        if rough:
-            law = replace(law, seconds=0.02)
-        else:
-            law = replace(law, background=drawn_background(law, targets, label_map))
+        law = replace(law, background=drawn_background(law, targets, label_map))
     variance = float(means["variance"])
-    if first.readout == "identity" and not (cubic and rough):
+    if first.readout == "identity":
         known = [t.index_variance if cubic else index_energies(t)[1] for t in sources]
         variance = float(np.mean(known)) + first.label_noise**2
-    if rough:  # 5,000 draws predict errors within about 3 %
-        latent = [draw.every(max(1, draw.labels.size // 5_000), 0) for draw in latent]
     smaller = None
-    if not wick and is_beyond(first) and not rough:
+    if not wick and is_beyond(first):
         few: list[MomentTarget] = [replace(cast(Any, t), dimension=REFERENCE) for t in targets]
         below = finite_size_moments(few, label_map=label_map, draws=draws)
         # Orders 1 and 2 in 1/d contribute; the power 1.5 fits six settings with 48 to 80 inputs.

@@ -5,12 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
+from solvable.arrays import random_stream
+from solvable.moment_spectrum.bulk_edges import (
+    Edges,
+    centred_edges,
+    chaos_law,
+    free_upper_edge,
+    quadrature_of,
+)
 from solvable.moment_spectrum.degree_two_background import QuadraticBackground
-from solvable.moment_spectrum.draws import is_quadratic, rotated_form
+from solvable.moment_spectrum.draws import is_quadratic, rotated_form, rotated_numbers
 from solvable.moment_spectrum.latent_draws import LatentDraws, random_features
 from solvable.moment_spectrum.operator_noise import SampleNoise
 from solvable.moment_spectrum.operator_population import Mean, Member, Population
@@ -21,13 +29,14 @@ from solvable.moment_spectrum.population_fit import (
     quadratic_forms,
 )
 from solvable.moment_spectrum.target_protocol import MomentTarget
+from solvable.operators import apply_label_map
+from solvable.operators.features import HermiteFeatures
 from solvable.operators.labels import LabelMap
 from solvable.spectra.sample_lattice import lattice_sizes
 from solvable.spectra.structured_spikes import (
     Background,
     SpikePrediction,
     WeightedSample,
-    predict_spikes,
 )
 
 REFERENCE = 40
@@ -35,9 +44,6 @@ REFERENCE = 40
 
 FORMS = 32
 """Number of first layers whose strengths are used in turn, for directions that are not orthogonal."""
-
-Edges: TypeAlias = tuple[float, float]
-"""Lower and upper edge of a bulk."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +68,8 @@ class OperatorSpikes(SpikePrediction):
     """Spikes averaged over operators that are drawn at one sample size."""
 
     samples: int
+    extremes: np.ndarray  # mean smallest and largest eigenvalue without the features
+    placed: np.ndarray  # True for a feature with its own eigenvalue in every draw
     # pairs of draws, with and without correlation between noise and feature
     learned: tuple[tuple[FixedDraws, FixedDraws], ...]
 
@@ -71,6 +79,7 @@ class InterpolatedSpikes(SpikePrediction):
     """Spikes interpolated between the sample sizes of a lattice, at which operators are drawn."""
 
     parts: tuple[tuple[float, OperatorSpikes], ...]  # weight and means of each size of the lattice
+    placed: np.ndarray  # True for a feature with its own eigenvalue in every draw close by
 
 
 @dataclass(frozen=True)
@@ -126,7 +135,10 @@ class OperatorDraws:
         """
         found = formula(n_samples)
         overlap, places, parts = found.squared_overlap, found.eigenvalues, []
-        for size in lattice_sizes(n_samples, self.mean.heights.size, self.per_octave):
+        edges, placed = np.array(found.bulk_edges), np.ones(overlap.size, dtype=bool)
+        # Overlaps bend next to a threshold, where lines between the sizes are 0.02 too low.
+        p = overlap.size
+        for size in lattice_sizes(n_samples, p, self.per_octave, curved=True):
             if size.samples not in self.known:
                 there = formula(size.samples)
                 drawn = self._drawn(size.index, there, sample, size.samples, n_features)
@@ -134,9 +146,16 @@ class OperatorDraws:
             there, drawn = self.known[size.samples]
             overlap = overlap + size.weight * (drawn.squared_overlap - there.squared_overlap)
             places = places + size.weight * (drawn.eigenvalues - there.eigenvalues)
+            edges = edges + size.weight * (drawn.extremes - np.array(there.bulk_edges))
+            placed &= drawn.placed | (abs(size.weight) < 0.1)
             parts.append((size.weight, drawn))
-        spikes = replace(found, squared_overlap=np.clip(overlap, 0.0, 1.0), eigenvalues=places)
-        return InterpolatedSpikes(**vars(spikes), parts=tuple(parts))
+        spikes = replace(
+            found,
+            squared_overlap=np.clip(overlap, 0.0, 1.0),
+            eigenvalues=places,
+            bulk_edges=(float(edges[0]), float(edges[1])),
+        )
+        return InterpolatedSpikes(**vars(spikes), parts=tuple(parts), placed=placed)
 
     def _drawn(
         self,
@@ -147,38 +166,44 @@ class OperatorDraws:
         n_features: int,
     ) -> OperatorSpikes:
         """Predict the spikes by means over operators that are drawn at one lattice size and kept."""
-        p, space, means = self.mean.heights.size, self.population.space, []
-        edges = [found.bulk_edges]
-        if self.population.plain:
-            corrected = predict_spikes(
-                sample=sample.clipped(n_samples),
-                heights=self.mean.heights,
-                n_samples=n_samples,
-                n_features=n_features,
-                background=self._corrected,
-            )
-            edges.append(corrected.bulk_edges)
+        p, space = self.mean.heights.size, self.population.space
+        means: list[list[np.ndarray]] = []
+        ratio, edges = n_samples / space.norm.size, [found.bulk_edges]
         learned: list[tuple[FixedDraws, FixedDraws]] = []
-        # With a total of 7,000 directions, the means have a standard deviation of 0.02. The interpolation
-        # averages over the draws of neighbouring sizes, which have different first layers.
-        count = int(self.repeats * (int(np.clip(7_000 / space.norm.size, 12, 48)) // 3))
+        # Means have a standard deviation of 0.01, and of 0.03 for a feature that some draws lose. The
+        # interpolation averages over the draws of neighbouring sizes, which have different first layers.
+        count = int(self.repeats * (int(np.clip(20_000 / space.norm.size, 24, 48)) // 3))
+        placed, extremes = np.ones(p, dtype=bool), []
         for member, rng in self.population.members(count, first=index % 3 * count):
             C, B = self.noise.drawn(member, self.mean, n_samples, rng)
             values, vectors = _both_ends(C, p, rng)
-            measured = [values]
+            measured, centre = [values], float(np.trace(C)) / len(C)
             if self.population.plain:
                 # values <u, C u> of the operator without the contraction, which the learner tests too
                 U = space.matrices(vectors.T)
                 moved = 2 * np.einsum("kab,bc,kca->k", U, B, U, optimize=True)
                 measured.append(values - moved)
-            chosen = self._first(measured, edges, float(np.trace(C)) / len(C))
+                if not means:  # edges of different first layers scatter by 2 % of the half-width
+                    counted = self.mean.heights * found.squared_overlap
+                    edges = self._edges(member, B, counted, ratio, centre)
+            chosen = self._first(measured, edges, centre)
             squared = (member.directions.T @ vectors[:, chosen]) ** 2
-            means.append([squared.sum(axis=1), values[chosen][squared.argmax(axis=1)]])
+            own = values[chosen][squared.argmax(axis=1)]
+            means.append([squared.sum(axis=1), own])
+            # A feature that a draw loses has no eigenvalue there, but the other edge's or a neighbour's.
+            placed &= (squared.max(axis=1) > 0.1) & (np.sign(own) == np.sign(self.mean.heights))
             if len(learned) < 4:
+                extremes.append(_extremes(C, member.directions))
                 learned.append(self._learned(member, values[chosen], vectors[:, chosen], rng))
         overlaps, places = np.mean(means, axis=0)
         spikes = replace(found, squared_overlap=overlaps, eigenvalues=places)
-        return OperatorSpikes(**vars(spikes), samples=n_samples, learned=tuple(learned))
+        return OperatorSpikes(
+            **vars(spikes),
+            samples=n_samples,
+            extremes=np.mean(extremes, axis=0),
+            placed=placed,
+            learned=tuple(learned),
+        )
 
     def _learned(
         self,
@@ -205,6 +230,43 @@ class OperatorDraws:
             *known, features=features, aligned=features @ (left @ right), values=values
         ), FixedDraws(*known, features=chance)
 
+    def _edges(
+        self, member: Member, B: np.ndarray, counted: np.ndarray, ratio: float, centre: float
+    ) -> list[Edges]:
+        """Edges that a learner computes, with margins, with the contraction {B, .} and without it."""
+        space, M, (atoms, chance) = self.population.space, member.matrices, self._noise_law
+        mean, noise = float(chance @ atoms), centred_edges(atoms, chance, ratio)
+        found = []
+        for part in (B, np.zeros_like(B)):
+
+            def apply(vectors: np.ndarray, part: np.ndarray = part) -> np.ndarray:
+                # U -> {B, U} + 2 sum_i theta_i c_i² M_i U M_i   (sequential 19)
+                U = space.matrices(vectors.T)
+                images = 2 * np.einsum("i,iab,kbc,icd->kad", counted, M, U, M, optimize=True)
+                return space.vectors(images + part @ U + U @ part).T
+
+            measure = quadrature_of(apply, member.directions, np.random.default_rng(0)).centred()
+            upper = free_upper_edge(measure, atoms, chance, ratio) - mean
+            lower = free_upper_edge(measure.flipped(), -atoms, chance, ratio) + mean
+            found.append(replace(noise, lower=-lower, upper=upper))
+        # Without the contraction the spectrum's mean is zero.
+        D = member.directions.shape[0]
+        bulk, corrected, single = (edges.with_margin(dimension=D) for edges in (*found, noise))
+        ends = min(bulk[0], single[0]) + centre, max(bulk[1], single[1]) + centre
+        return [ends, corrected]
+
+    @cached_property
+    def _noise_law(self) -> tuple[np.ndarray, np.ndarray]:
+        """Weights of the noise in the corrected operator, as a learner computes them."""
+        target = self.target
+        rng = random_stream("sequential-recovery", "edges", target.seed)
+        latent, squared_norm, _ = rotated_numbers(20_000, target, rng)
+        index = rotated_form(target).index(latent)
+        T = apply_label_map(np.asarray(target.observed_label(index, rng)), self.noise.label_map)
+        # |F|² = (s² - 2 s + d) / 2 for s = |x|²
+        s = 1 + np.sqrt(np.maximum(2 * squared_norm + 1 - target.dimension, 0))
+        return chaos_law(T - T.mean(), s, HermiteFeatures(2, target.dimension))
+
     def _first(
         self, measured: Sequence[np.ndarray], edges: Sequence[Edges], centre: float
     ) -> np.ndarray:
@@ -213,20 +275,12 @@ class OperatorDraws:
         for at, (lower, upper) in zip(measured, edges, strict=True):
             # Noise exceeds this margin in 1 of 100 cases; it is 2.02 (R / 2) D^(-2/3) for a semicircle.
             margin = 0.5 * (upper - lower) * self.target.n_features_total ** (-2 / 3)
+            margin *= not self.population.plain  # edges of plain operators contain it
             beyond.append(np.maximum(at - upper, lower - at) - margin)
         # The learner allows its edges an uncertainty of 2 / d of the width of the bulk.
         room = 2 * (edges[0][1] - edges[0][0]) / self.target.dimension
         clear = np.maximum(np.max(beyond, axis=0) - room, 0.0)
         return np.lexsort((-np.abs(measured[0] - centre), -clear))[: self.mean.heights.size]
-
-    @cached_property
-    def _corrected(self) -> Background:
-        """Background of the operator without its contraction {B, .}."""
-        population = replace(self.population, plain=False)
-        member, _ = next(population.members(1))
-        C, p = population.operator(member, [self.mean])[0], self.mean.heights.size
-        basis = np.linalg.qr(member.directions, mode="complete")[0][:, p:]
-        return Background(np.linalg.eigvalsh(basis.T @ C @ basis), 0.0, np.zeros(p))
 
 
 def is_beyond(target: MomentTarget) -> bool:
@@ -268,6 +322,14 @@ def drawn_background(
         repeats=1.0 if needed else 1.5,
         per_octave=4 if needed else 2,
     )
+
+
+def _extremes(matrix: np.ndarray, directions: np.ndarray) -> np.ndarray:
+    """Smallest and largest eigenvalue of an operator on the complement of orthonormal columns."""
+    images = matrix @ directions
+    rest = matrix - images @ directions.T - directions @ images.T
+    rest += directions @ (directions.T @ images) @ directions.T
+    return np.linalg.eigvalsh(rest)[[0, -1]]
 
 
 def _both_ends(

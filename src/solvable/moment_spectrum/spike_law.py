@@ -10,7 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from solvable.errors import InvalidParameter
-from solvable.spectra._edge_ensemble import DRAWS, MOST
+from solvable.spectra._edge_ensemble import MOST
 from solvable.spectra.sample_lattice import lattice_sizes
 from solvable.spectra.sampled_spikes import DrawnSpikes, draw_spikes, few_spikes
 from solvable.spectra.span_mass import Ranking, span_overlaps
@@ -118,9 +118,6 @@ class SpikeLaw:
     background: Population | None  # population operator without spikes; None if empty
     n_features: int  # number D - p of remaining directions
     room: float = 0.0  # uncertainty of the edges as a fraction of the bulk's width
-    seconds: float = (
-        1.0  # time for drawn matrices at one sample size; below 1 the formula replaces most
-    )
     known: dict[tuple[int, int], tuple[DrawnSpikes, SpikePrediction] | None] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -137,10 +134,7 @@ class SpikeLaw:
         # threshold to 0.85 D^(-1/3)   (sequential 26)
         if not isinstance(self.background, DrawnPopulation):
             count = self.heights.size
-            spectra = DRAWS if self.seconds >= 1 else DRAWS // 8
-            return predict_spikes(
-                **self._at(n_samples), n_directions=count, room=self.room, n_spectra=spectra
-            )
+            return predict_spikes(**self._at(n_samples), n_directions=count, room=self.room)
         # The edge of a bulk that ends in few eigenvalues is not universal, so whole operators are drawn.
         return self.background.spikes(
             lambda n: predict_spikes(**self._at(n)), self.sample, n_samples, self.n_features
@@ -173,11 +167,8 @@ class SpikeLaw:
     ) -> tuple[DrawnSpikes, SpikePrediction] | None:
         """Matrices drawn at a size of the lattice, and the formula there."""
         few = self.few(n_samples, n_total)
-        many = self.heights.size > MOST and self.seconds >= 1
+        many = self.heights.size > MOST
         if n_total > MOST_DRAWN or not (few or many):
-            return None
-        # One draw scatters by more than the error of the formula.
-        if self.seconds < 1 and n_total > 64:
             return None
         at = self._at(n_samples) | {"n_features": n_total - self.heights.size}
         # A draw takes seconds. With unmapped labels the overlap has a standard deviation of 0.35
@@ -186,9 +177,7 @@ class SpikeLaw:
         if not few_spikes(n_total, self.heights.size):
             seconds += 1e-10 * n_total**3
         # The interpolation averages over the draws of four sizes.
-        draws = int(np.clip(0.3 * self.seconds / seconds, 3, 77)) if few else 1
-        if self.seconds < 1:
-            draws = 1
+        draws = int(np.clip(0.3 / seconds, 3, 77)) if few else 1
         drawn = draw_spikes(**at, draws=draws, room=self.room, stream=stream)
         return drawn, self.spikes(n_samples)
 
@@ -216,7 +205,7 @@ class SpikeLaw:
         """Overlaps in the noise of all other features, for more than MOST features; otherwise None."""
         p = self.heights.size
         drawn = isinstance(self.background, DrawnPopulation)
-        if p <= MOST or drawn or self.few(n_samples, n_total) or self.seconds < 1:
+        if p <= MOST or drawn or self.few(n_samples, n_total):
             return None
         at, (upper, lower) = self._at(n_samples), both_sides(**self._at(n_samples))
         sample, background = self.sample.clipped(n_samples), at["background"]
@@ -271,9 +260,8 @@ class SpikeLaw:
         closed = self.n_features * self.noise / np.maximum(self.heights**2, 1e-300)
         most = MANY_SAMPLES * self.n_features
         low, high = min(closed.min() / 4, most / 2), min(closed.max() * 8, most)
-        exact = self.seconds >= 1
-        near = np.geomspace(low, high, max(int(np.log2(high / low) * (1 if exact else 0.5)), 2))
-        far = np.geomspace(high, most, 8 if exact else 4)[1:]
+        near = np.geomspace(low, high, max(int(np.log2(high / low)), 2))
+        far = np.geomspace(high, most, 8)[1:]
         sizes = np.concatenate([near, far]) if high < most else near
         excess = np.array([spike_excess(**self._at(n)) for n in sizes])
         # Below n = D / 16 single samples make spikes, and the theory does not hold.
@@ -281,7 +269,7 @@ class SpikeLaw:
             sizes = np.concatenate([[sizes[0] / 4], sizes])
             excess = np.concatenate([[spike_excess(**self._at(sizes[0]))], excess])
         # The excess is nearly linear in n^(-1/2), so three rounds are exact to 1e-3.
-        for _ in range(3 if exact else 1):
+        for _ in range(3):
             guess = crossings(sizes, excess)
             fresh = np.unique(guess[np.isfinite(guess) & (guess > sizes[0])])
             if (

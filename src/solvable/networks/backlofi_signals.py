@@ -49,7 +49,7 @@ def backward_signal(
 ) -> np.ndarray:
     """Label-weighted gradient of the output at the pre-activations of a layer, shape (n, p)."""
     # Gamma_i = sum_c y_c g^c_i; at the top g^c = a_c * gate, below g = (g M^T) * gate, with
-    # gate = sigma'(h)/sqrt(p) and M the weights from features to the pre-activations above (lofi 33).
+    # gate = sigma'(h)/sqrt(p) and M the weights from features to the pre-activations above (lofi 32).
     # "first_order" uses the written rows of the next layer only; the authors leave this open.
     gates = [layer.gate(fields) for layer, fields in zip(layers, states.fields, strict=True)]
     if kind == "local":  # Gamma = y * gate, without gradients of the layers above

@@ -52,7 +52,7 @@ def coupled_pass(
     number: int,
 ) -> tuple[CoupledLayer, ...]:
     """Replace columns at every boundary, from the top down; the readout is not refitted."""
-    # Time about 4 n P² per boundary, memory 4 n P per layer (lofi 34).
+    # Time about 4 n P² per boundary, memory 4 n P per layer (lofi 33).
     built, before = list(layers), list(layers)
     for boundary in range(len(built) - 2, -1, -1):
         rank = settings.n_replaced[boundary]
@@ -62,7 +62,7 @@ def coupled_pass(
         signal = backward_signal(
             settings.signal, built, states, labels, coefficients, boundary + 1, forward
         )
-        # (1/n) Gamma^T z ~ U S V^T, r leading pairs, and scores s = Gamma U   (lofi 34)
+        # (1/n) Gamma^T z ~ U S V^T, r leading pairs, and scores s = Gamma U   (lofi 33)
         write, read = _singular_pairs(
             signal.T @ states.features[boundary] / len(inputs), rank, settings.seed
         )
@@ -148,7 +148,7 @@ def _with_written_columns(
         layer, features, fields, labels, settings, number, write.shape[1], Column.WRITTEN
     )
     tau = kept.amplitude(features) or layer.amplitude(features)
-    # (1/n) z^T s with the rows U^T, at amplitude beta sqrt(p) tau   (lofi 34)
+    # (1/n) z^T s with the rows U^T, at amplitude beta sqrt(p) tau   (lofi 33)
     columns = _at_amplitude(
         features.T @ scores / len(features),
         features,
@@ -221,7 +221,7 @@ def column_importance(
         return np.asarray(np.linalg.norm(quotients, axis=0))
     slopes = derivative(layer.activation, fields)
     # Root mean square over neurons i of e_i lambda |v| W_i / c + d_i m, m = (1/n) sum y v.z,
-    # d_i = E sigma'(h_i), e_i = E[h_i sigma'(h_i)]   (lofi 35)
+    # d_i = E sigma'(h_i), e_i = E[h_i sigma'(h_i)]   (lofi 34)
     d, e = slopes.mean(axis=0), np.mean(fields * slopes, axis=0)
     means = labels.T @ coordinates / len(features)
     rows = layer.lift * (norms / layer.scale)[:, None]

@@ -183,7 +183,7 @@ def limit_of_first_step(
 ) -> tuple[float, float]:
     """First step of an infinitely wide ReLU network: overlaps with filter and principal components."""
     inputs, labels = checked_samples(X, y)
-    # dW dW^T / p -> (1/n²) sum y_m y_n E[sigma'(w.x_m) sigma'(w.x_n)] x_m x_n^T   (lofi 36); the
+    # dW dW^T / p -> (1/n²) sum y_m y_n E[sigma'(w.x_m) sigma'(w.x_n)] x_m x_n^T   (lofi 35); the
     # derivative of ReLU is the step function, whose dual kernel has a closed form.
     inner = inputs @ inputs.T
     kernel = dual_kernel("step", inner, np.diag(inner), np.diag(inner))

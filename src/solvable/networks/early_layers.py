@@ -69,7 +69,7 @@ def layer_alignment(
     """Train both hidden layers together, and compare their changes with the filter of each layer.
 
     The filter of a layer acts on the representation below it, at the weights before the last step: the
-    inputs for the first layer, and the outputs of the first layer for the second (lofi 39).
+    inputs for the first layer, and the outputs of the first layer for the second (lofi 38).
     """
     inputs, labels = checked_samples(X, y)
     wanted = checked_steps(steps)
@@ -133,14 +133,14 @@ def limit_of_first_layers(X: np.ndarray, y: np.ndarray, *, n_directions: int = 1
     norms = np.diag(inner)
     kernel = 2 * dual_kernel("relu", inner, norms, norms)  # z . z' for a mean squared norm of 1
     gates = [dual_kernel("step", gram, np.diag(gram), np.diag(gram)) for gram in (inner, kernel)]
-    # dW1 dW1^T / p -> (1/n²) sum y_m y_n kappa'(x_m, x_n) kappa'(z_m, z_n) x_m x_n^T   (lofi 39)
+    # dW1 dW1^T / p -> (1/n²) sum y_m y_n kappa'(x_m, x_n) kappa'(z_m, z_n) x_m x_n^T   (lofi 38)
     weighted = inputs * labels[:, None]
     leading = leading_vectors(weighted.T @ (gates[0] * gates[1]) @ weighted, n_directions)
     first = [
         mean_overlap(filter_span(inputs, labels, n_directions)[0], leading),
         mean_overlap(leading_vectors(inputs.T @ inputs, n_directions), leading),
     ]
-    # The second layer is a two-layer network of the inputs z (lofi 36). Overlaps depend on z through its
+    # The second layer is a two-layer network of the inputs z (lofi 35). Overlaps depend on z through its
     # Gram matrix alone, which the rows of its Cholesky factor share.
     z = factorise_kernel(kernel).rows
     return np.array([first, limit_of_first_step(z, labels, n_directions=n_directions)])

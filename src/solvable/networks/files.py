@@ -10,8 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from solvable.errors import InvalidData, InvalidParameter
-from solvable.fitting.described_arrays import from_words, read_described, write_described
+from solvable.errors import InvalidParameter
+from solvable.fitting.described_arrays import (
+    checked_outputs,
+    from_words,
+    read_described,
+    valid_content,
+    write_described,
+)
 from solvable.fitting.ridge import RidgeFit
 from solvable.networks.blocks import Block, LabelCode
 from solvable.networks.layers import Lift, Network
@@ -127,13 +133,10 @@ def load_model(path: str | Path) -> Any:
         If the file is missing, truncated, changed since it was written, or not a model.
     """
     arrays, content = read_described(path, FORMATS, ORIGIN)
-    try:
-        return model_from(arrays, content)
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-        raise InvalidData(
-            f"{path} does not describe a model ({type(error).__name__}: {error}). Save it again "
-            "with solvable.learners.save_model."
-        ) from error
+    with valid_content(path, "a model", "Save it again with solvable.learners.save_model."):
+        model = model_from(arrays, content)
+        checked_outputs(model, getattr(model, "predict", None) or model.transform)
+        return model
 
 
 def model_notes(path: str | Path) -> dict[str, Any]:

@@ -36,7 +36,7 @@ from solvable.operators.lift import patches
 
 @dataclass(frozen=True)
 class FitSettings:
-    """Settings of a fit, in memory or from a stream."""
+    """Settings of a fit."""
 
     blocks: tuple[Block, ...]
     filters: tuple[FilterSettings | None, ...]  # filter of each block, or None
@@ -348,7 +348,7 @@ def _check_memory(needed: float, what: str) -> None:
     if needed > free:
         raise MemoryLimitExceeded(
             f"{what} take {gigabytes(needed)}; {gigabytes(free)} are free. Take a smaller width, a "
-            "finite one, or fit_stream, which holds one chunk at a time."
+            "finite one."
         )
 
 

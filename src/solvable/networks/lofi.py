@@ -14,10 +14,9 @@ from solvable.errors import InvalidData
 from solvable.fitting.inputs import validate_data, validated_tensor
 from solvable.networks.base import NeuralLoFiBase, chosen_classes, labels_are_real, real_code
 from solvable.networks.blocks import LabelCode
-from solvable.networks.streaming import StreamingMixin
 
 
-class NeuralLoFiTransformer(StreamingMixin, NeuralLoFiBase):
+class NeuralLoFiTransformer(NeuralLoFiBase):
     r"""Transformer to learned features: filters and lifts (random features), without a readout.
 
     .. math:: \hat C = \frac1n \sum_\mu y_\mu\, z_\mu z_\mu^\top, \qquad h = V^\top z, \qquad
@@ -74,7 +73,7 @@ class NeuralLoFiTransformer(StreamingMixin, NeuralLoFiBase):
         return tags
 
 
-class NeuralLoFiRegressor(RegressorMixin, StreamingMixin, NeuralLoFiBase):
+class NeuralLoFiRegressor(RegressorMixin, NeuralLoFiBase):
     r"""Regressor on features that are learned layer by layer, without a gradient.
 
     Each filter diagonalises
@@ -130,7 +129,7 @@ class NeuralLoFiRegressor(RegressorMixin, StreamingMixin, NeuralLoFiBase):
         return np.asarray(outputs * self._code.deviation + self._code.mean)
 
 
-class NeuralLoFiClassifier(ClassifierMixin, StreamingMixin, NeuralLoFiBase):
+class NeuralLoFiClassifier(ClassifierMixin, NeuralLoFiBase):
     r"""Classifier on features that are learned layer by layer, without a gradient.
 
     Each filter keeps the eigenvectors of largest modulus, of either sign, of the label-weighted
@@ -142,7 +141,7 @@ class NeuralLoFiClassifier(ClassifierMixin, StreamingMixin, NeuralLoFiBase):
 
     for many classes. Each lift is a layer of random features
     :math:`z = \sigma(W^\top h / c) / \sqrt P` or its kernel. The readout is a ridge with its penalty
-    chosen by leave-one-out (generalised cross-validation in streams). Gradient flow from small weights
+    chosen by leave-one-out. Gradient flow from small weights
     follows the same operator at first order.
 
     Parameters
@@ -155,7 +154,7 @@ class NeuralLoFiClassifier(ClassifierMixin, StreamingMixin, NeuralLoFiBase):
         Number of directions that a last filter before the readout keeps.
     scaling : {"auto", "columns", "whitened", "global", "none"}
         Standardisation of the samples: each column; each column and without correlations (whose
-        estimate is shrunk at few samples; not in streams); all columns by one mean and deviation; none.
+        estimate is shrunk at few samples); all columns by one mean and deviation; none.
         "auto" is "global" if the columns share their bounds, as pixels do, and "columns" otherwise.
     image_shape : tuple of int, optional
         (height, width, channels) of the rows, for convolutional blocks.

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from solvable.errors import InvalidData
-from solvable.fitting.described_arrays import from_words, under
+from solvable.fitting.described_arrays import checked_number, from_words, under
 from solvable.networks.filters import FilterReport
 from solvable.networks.layers import (
     AsImages,
@@ -24,6 +24,7 @@ from solvable.networks.layers import (
     Standardise,
     Whiten,
 )
+from solvable.numpy_files import check_unpacked
 
 LAYERS: dict[str, type] = {
     layer.kind: layer
@@ -85,6 +86,12 @@ def layer_from_parts(arrays: Mapping[str, np.ndarray], settings: Mapping[str, An
             f"a layer of kind {kind!r} has parts {', '.join(sorted(values))}; allowed: "
             f"{', '.join(sorted(wanted))}."
         )
+    if kind == Lift.kind:
+        # Weights are drawn, not stored, so that a few bytes could announce any number of them.
+        inputs, width = (
+            int(checked_number(values[name], 1, 2**40)) for name in ("n_inputs", "width")
+        )
+        check_unpacked(8.0 * inputs * width, "a lift of the model")
     return LAYERS[kind](**values)
 
 

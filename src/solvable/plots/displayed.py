@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from html import escape
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, cast
 
+import numpy as np
+
 from solvable.errors import InvalidParameter, unknown_choice
-from solvable.plots.figure import Figure
+from solvable.plots.figure import Figure, Series
 from solvable.plots.figure_data import FigureData, figure_data
 from solvable.plots.frames import flat_rows, imported
 from solvable.plots.matplotlib_backend import draw_matplotlib
@@ -83,13 +86,16 @@ class Shown:
         *,
         width: float | None = None,
         style: Literal["report", "paper"] | None = None,
+        add: Mapping[str, Sequence[Any]] | None = None,
     ) -> MatplotlibFigure:
         """Draw a figure with matplotlib; :attr:`figure_names` lists the names.
 
         The style "report" has a title and a caption; "paper" has neither, and is laid out for a
-        `width` in inches, 1.7 to 7 (default 3.4). A width alone chooses "paper".
+        `width` in inches, 1.7 to 7 (default 3.4). A width alone chooses "paper", which keeps fonts and
+        sizes that ``matplotlib.rcParams`` changes. `add` draws points of your own, with their names in
+        the legend: ``{"my simulation": (x, y)}`` or ``(x, y, standard_error)``.
         """
-        found = self._described(name)
+        found = with_points(self._described(name), add or {})
         style = style or ("report" if width is None else "paper")
         if style not in STYLES:
             raise InvalidParameter(unknown_choice("style", style, STYLES))
@@ -111,3 +117,20 @@ class Shown:
             if figure.name == name:
                 return figure
         raise InvalidParameter(unknown_choice("figure", name, self.figure_names))
+
+
+def with_points(figure: Figure, added: Mapping[str, Sequence[Any]]) -> Figure:
+    """Return the figure with further sets of points, in colours that it does not use."""
+    series = list(figure.series)
+    for label, columns in added.items():
+        arrays = [np.atleast_1d(np.asarray(column, dtype=float)) for column in columns]
+        if len(arrays) not in (2, 3) or len({array.shape for array in arrays}) > 1:
+            shapes = ", ".join(str(array.shape) for array in arrays)
+            raise InvalidParameter(
+                f"add[{label!r}] holds arrays of shapes {shapes or 'nothing'}; allowed: x and y, or x, y "
+                "and standard errors, of equal length."
+            )
+        colour = 1 + max((one.colour for one in series), default=-1)
+        error = arrays[2] if len(arrays) == 3 else None
+        series.append(Series(label, arrays[0], arrays[1], "points", error, colour))
+    return replace(figure, series=series)

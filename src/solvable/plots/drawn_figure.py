@@ -18,11 +18,11 @@ class DrawnFigure(MatplotlibFigure):
 
     def savefig(self, fname: Any, **options: Any) -> None:
         """Save at exactly the size of the figure; pictures of pixels have 300 per inch."""
-        with settings():
+        with settings({} if self.exact else None):
             super().savefig(fname, **({"dpi": 300} | options))
 
     def _repr_png_(self) -> bytes:
         stream = io.BytesIO()
-        with settings():
+        with settings({} if self.exact else None):
             super().savefig(stream, format="png", dpi=150, bbox_inches="tight")
         return stream.getvalue()

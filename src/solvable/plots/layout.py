@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from solvable.plots.figure import Marker
+from solvable.plots.numbers import superscript
 
 Scale = Literal["linear", "log"]
 Limits = tuple[float, float]
@@ -137,3 +138,8 @@ def short_log_ticks(limits: tuple[float, float]) -> list[float]:
 def plain_tick(value: float) -> str:
     """Format a tick as a plain number, or as a power of ten if that is much shorter."""
     return f"{value:.12g}" if 1e-4 < abs(value) < 1e6 else f"{value:g}"
+
+
+def decade_tick(exponent: int) -> str:
+    """Format a power of ten: a plain number from 0.001 to 1000, else with a superscript."""
+    return f"{10.0**exponent:g}" if abs(exponent) <= 3 else f"10{superscript(exponent)}"

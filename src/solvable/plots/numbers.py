@@ -19,6 +19,11 @@ def _exponent(value: float, digits: int) -> int:
     return int(f"{value:.{digits - 1}e}".partition("e")[2])
 
 
+def superscript(exponent: int) -> str:
+    """Return a whole number as a superscript."""
+    return str(exponent).translate(_SUPERSCRIPTS)
+
+
 def _fixed(value: float | Decimal, last: int) -> str:
     """Round at the decimal place ``10**last``, and write without a power of ten or "-0"."""
     place = Decimal(1).scaleb(last)
@@ -71,7 +76,7 @@ def format_number(value: float | str | None, digits: int = 4) -> str:
         return text.rstrip("0").rstrip(".") if "." in text else text
     text = _fixed(_scaled(value, first), 1 - digits)
     text = text.rstrip("0").rstrip(".") if "." in text else text
-    return f"{text} × 10{str(first).translate(_SUPERSCRIPTS)}"
+    return f"{text} × 10{superscript(first)}"
 
 
 def format_with_error(value: float | None, error: float | None) -> str:
@@ -115,7 +120,7 @@ def format_with_error(value: float | None, error: float | None) -> str:
     mantissa += _fixed(_scaled(error, first), last - first)
     if first == 0:
         return mantissa
-    return f"({mantissa}) × 10{str(first).translate(_SUPERSCRIPTS)}"
+    return f"({mantissa}) × 10{superscript(first)}"
 
 
 def format_duration(seconds: float) -> str:

@@ -69,14 +69,12 @@ class PaperCanvas(MatplotlibCanvas):
 
 def draw_paper(figure: Figure, width: float = 3.4, *, titled: bool = False) -> MatplotlibFigure:
     """Draw a figure for a paper, `width` inches wide, without caption; title and remarks if titled."""
-    from matplotlib import rc_context
-
     if not NARROWEST <= width <= WIDEST:  # also refuses NaN
         raise InvalidParameter(
             f"width is {width:g} inches; allowed: {NARROWEST:g} to {WIDEST:g}. A column of a paper is "
             "mostly 3.3 to 3.5 inches wide, and a page 6 to 7."
         )
-    with settings(), rc_context(SIZES):
+    with settings(SIZES):
         canvas = PaperCanvas(width, titled=titled)
         draw(figure, canvas)
         canvas.finish()

@@ -43,6 +43,13 @@ class Layout:
         self.renderer = FigureCanvasAgg(self.figure).get_renderer()
         self.width = 72 * width
         self.title, self.remarks = title, remarks
+        from matplotlib import rcParams
+        from matplotlib.font_manager import FontProperties
+
+        self.label, self.small = (
+            FontProperties(size=rcParams[name]).get_size_in_points()
+            for name in ("axes.labelsize", "legend.fontsize")
+        )
         self._sizes: dict[tuple[str, float, str], float] = {}
 
     def place(self) -> None:
@@ -85,7 +92,7 @@ class Layout:
         kept: list[Any] = []
         axes = self.axes.get_window_extent(self.renderer)
         for text in list(self.axes.texts):
-            text.set_fontsize(7.0)
+            text.set_fontsize(self.small)
             box = text.get_window_extent(self.renderer)
             inside = axes.x0 < box.x0 and box.x1 < axes.x1 and axes.y0 < box.y0 and box.y1 < axes.y1
             if inside and not any(box.overlaps(other) for other in kept):
@@ -135,10 +142,10 @@ class Layout:
 
     def _titles(self, across: float, tall: float) -> tuple[float, float]:
         """Wrap the titles of the axes; return the room that they take at the left and below."""
-        self.x_title = self._wrapped(self.frame.x_label, across, 8.0)
-        self.y_title = self._wrapped(self.frame.y_label, tall, 8.0)
+        self.x_title = self._wrapped(self.frame.x_label, across, self.label)
+        self.y_title = self._wrapped(self.frame.y_label, tall, self.label)
         return tuple(
-            self._size(t, 8.0)[1] + GAP if t else 0.0 for t in (self.y_title, self.x_title)
+            self._size(t, self.label)[1] + GAP if t else 0.0 for t in (self.y_title, self.x_title)
         )  # type: ignore[return-value]
 
     def _put_title(self) -> float:
@@ -167,7 +174,7 @@ class Layout:
         ):  # fmt: skip
             if text:
                 self.figure.text(
-                    x / self.width, y / total, text, fontsize=8.0, linespacing=1.1,
+                    x / self.width, y / total, text, fontsize=self.label, linespacing=1.1,
                     parse_math=False, **look,
                 )  # fmt: skip
 
@@ -239,7 +246,7 @@ class Layout:
         if self.frame.x_scale == "log":
             values = np.log(values[0]), np.log(values[1])
         at = (values[0] - values[1][0]) / (values[1][1] - values[1][0]) * across
-        widths = [self._size(flag.label, 7.0)[0] + 6 for flag in flags]
+        widths = [self._size(flag.label, self.small)[0] + 6 for flag in flags]
         # at the left stand the labels of the vertical axis
         ends = -2.0, across + right - 1
         found = arrange(at.tolist(), widths, ends)
@@ -261,14 +268,14 @@ class Layout:
             self.axes.annotate(
                 flag.label, (flag.x, 1.0), (-2.0 if left else 2.0, high - 8.0),
                 xycoords=("data", "axes fraction"), textcoords="offset points",
-                ha="right" if left else "left", fontsize=7.0, color=flag.colour,
+                ha="right" if left else "left", fontsize=self.small, color=flag.colour,
                 annotation_clip=False, parse_math=False,
             )  # fmt: skip
 
     def _handles(self, room: float) -> list[Any]:
         handles = [legend_handle(entry) for entry in self.entries]
         for handle in handles:
-            handle.set_label(self._wrapped(handle.get_label(), room, 7.0))
+            handle.set_label(self._wrapped(handle.get_label(), room, self.small))
             if hasattr(handle, "set_markersize"):
                 handle.set(linewidth=1.2, markersize=0.75 * handle.get_markersize())
         return handles
@@ -335,8 +342,8 @@ class Layout:
         room = self.width - 2 * GAP
         used = 0.0
         if note:
-            text = self._wrapped(note, room, 7.0)
-            drawn = self.figure.text(0, 0, text, fontsize=7.0, va="bottom", parse_math=False)
+            text = self._wrapped(note, room, self.small)
+            drawn = self.figure.text(0, 0, text, fontsize=self.small, va="bottom", parse_math=False)
             drawn.set_linespacing(1.1)
             drawn.set_transform(ScaledTranslation(GAP / 72, GAP / 72, self.figure.dpi_scale_trans))
             used += drawn.get_window_extent(self.renderer).height + 2 * GAP

@@ -13,7 +13,7 @@ import numpy as np
 from solvable.plots.canvas import Cells, Frame, LegendEntry
 from solvable.plots.drawing import draw
 from solvable.plots.figure import Figure
-from solvable.plots.layout import plain_tick, short_log_ticks
+from solvable.plots.layout import decade_tick, plain_tick, short_log_ticks
 from solvable.plots.palette import NEUTRAL, Style, pale
 from solvable.plots.plotly_map import COLOUR_BAR, heatmap
 
@@ -360,16 +360,25 @@ def _axis(label: str, scale: str, limits: tuple[float, float]) -> dict[str, Any]
         "tickangle": 0,  # rotated labels would push the title of the axis into the legend
     }
     if logarithmic:
-        axis["exponentformat"] = "power"
-        # as many decades apart that their labels fit a narrow window
-        axis["dtick"] = int(max(1, -(-(bounds[1] - bounds[0]) // 9)))
         # plotly labels ticks between decades by their digit only: "2" for 0.2 and for 20
         ticks = short_log_ticks(limits)
-        if ticks:
-            axis |= {"tickmode": "array", "tickvals": ticks}
-            axis["ticktext"] = [plain_tick(tick) for tick in ticks]
-        else:  # next to ticks at given places plotly draws about a hundred minor ones
-            axis["minor"] = {"ticks": "outside", "ticklen": 2, "tickcolor": "#888888"}
+        names = [plain_tick(tick) for tick in ticks]
+        if not ticks:
+            # as many decades apart that their labels fit a narrow window
+            step = int(max(1, -(-(bounds[1] - bounds[0]) // 9)))
+            decades = range(int(np.ceil(bounds[0])), int(np.floor(bounds[1])) + 1)
+            shown = [k for k in decades if k % step == 0]
+            ticks, names = [10.0**k for k in shown], [decade_tick(k) for k in shown]
+            first = (decades[0] - 1, *decades)
+            axis["minor"] = {
+                "ticks": "outside",
+                "ticklen": 2,
+                "tickcolor": "#888888",
+                "tickmode": "array",
+                "tickvals": [digit * 10.0**k for k in first for digit in range(1, 10)],
+            }
+        # by plotly's own powers of ten the labels are a quarter larger than those of other axes
+        axis |= {"tickmode": "array", "tickvals": ticks, "ticktext": names}
     return axis
 
 

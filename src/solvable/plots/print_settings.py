@@ -1,7 +1,8 @@
-"""Settings of matplotlib for our figures, independent of the user's."""
+"""Settings of matplotlib for our figures, and which of the user's are kept."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 INK = "#222222"
@@ -30,8 +31,33 @@ SETTINGS = {
 }
 
 
-def settings() -> Any:
-    """Context with matplotlib's defaults and ours, independent of the user's settings."""
-    from matplotlib import style
+USERS = (
+    "font.",
+    "mathtext.",
+    "text.",
+    "axes.",
+    "xtick.",
+    "ytick.",
+    "legend.",
+    "lines.",
+    "grid.",
+    "pdf.",
+)
+"""Beginnings of the names of settings that a user may change for figures of papers."""
 
-    return style.context(["default", SETTINGS])
+
+def settings(sizes: Mapping[str, Any] | None = None) -> Any:
+    """Context with matplotlib's defaults and ours; with sizes, also what the user has changed.
+
+    Figures of papers get the fonts and sizes of the paper; those of reports are the same everywhere.
+    """
+    from matplotlib import rcParams, rcParamsDefault, style
+
+    if sizes is None:
+        return style.context(["default", SETTINGS])
+    changed: dict[str, Any] = {
+        name: value
+        for name, value in rcParams.items()
+        if name.startswith(USERS) and value != rcParamsDefault[name]
+    }
+    return style.context(["default", SETTINGS | dict(sizes) | changed])

@@ -6,12 +6,14 @@ import csv
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
+from solvable.data.parquet import check_texts, open_parquet, text_bytes
 from solvable.errors import InvalidData, InvalidParameter, MemoryLimitExceeded, quoted
 from solvable.memory import available_bytes, gigabytes
 from solvable.paths import check_path, printable
@@ -21,6 +23,9 @@ ENDINGS = (".jsonl", ".csv", ".parquet")  # file endings of corpora
 
 COLUMNS = ("id", "query", "document", "domain", "negatives", "scores")
 """Columns that are read; others are ignored. Only ``document`` is required for an index."""
+
+
+Rows = Generator[tuple[int, Mapping[str, Any]], None, None]
 
 
 class Pair(NamedTuple):
@@ -34,12 +39,15 @@ class Pair(NamedTuple):
     scores: tuple[float, ...] = ()  # teacher scores of the document, then of the negatives
 
 
+Row = TypeVar("Row", bound=tuple[Any, ...])
+
+
 @dataclass(frozen=True)
-class Corpus:
-    """Pairs with the sentences that state how they were changed while they were read."""
+class Corpus(Generic[Row]):
+    """Pairs or documents, with the sentences that state how they were changed while they were read."""
 
     name: str
-    pairs: tuple[Pair, ...]
+    pairs: tuple[Row, ...]
     notes: tuple[str, ...] = ()
 
     @cached_property
@@ -50,39 +58,43 @@ class Corpus:
             summed.update(json.dumps(pair, ensure_ascii=True).encode())
         return summed.hexdigest()
 
-    @property
-    def domains(self) -> tuple[str, ...]:
-        """Names of the domains in the order of their first pair."""
-        return tuple(dict.fromkeys(pair.domain for pair in self.pairs))
 
-
-def read_corpus(source: str | Path, *, queries: bool = True) -> Corpus:
+def read_corpus(source: str | Path, *, queries: bool = True) -> Corpus[Pair]:
     """Read a corpus file; without ``queries``, documents alone are enough."""
     path = check_path(source, "the corpus")
     if not path.is_file():
         raise InvalidData(
             f"{quoted(str(source))} is not a file; allowed: docstrings, or a file that ends in "
-            f"{', '.join(ENDINGS)}."
+            f"{', '.join(ENDINGS)}" + ("." if queries else ", or a folder of texts.")
         )
     if path.suffix.lower() not in ENDINGS:
-        raise InvalidData(f"{path.name} ends in {path.suffix!r}; allowed: {', '.join(ENDINGS)}.")
-    _check_memory(path)
-    rows = {".jsonl": _jsonl, ".csv": _csv, ".parquet": _parquet}[path.suffix.lower()](path)
-    pairs, changed = [], 0
-    for number, row in rows:
-        pair, differs = _pair(row, f"{path.name}, row {number}", number, queries)
-        pairs.append(pair)
-        changed += differs
+        allowed = ", ".join(ENDINGS) + ", or a folder of texts" * (not queries)
+        raise InvalidData(f"{path.name} ends in {path.suffix!r}; allowed: {allowed}.")
+    # Texts of Python need up to 4 bytes per character, and a row has about 500 bytes of objects;
+    # Parquet files are compressed, typically to a third.
+    check_memory(path.name, path.stat().st_size * (12 if path.suffix.lower() == ".parquet" else 4))
+    read = {".jsonl": _jsonl, ".csv": _csv, ".parquet": _parquet}[path.suffix.lower()]
+    pairs, changed, empty = [], 0, 0
+    with closing(read(path)) as rows:
+        for number, row in rows:
+            pair, differs = _pair(row, f"{path.name}, row {number}", number, queries)
+            changed += differs
+            if pair.document:
+                pairs.append(pair)
+            else:
+                empty += 1
     if not pairs:
-        raise InvalidData(f"{path.name} has no rows; allowed: one row per document, at least one.")
+        raise InvalidData(f"{path.name} has no rows with text; allowed: at least one document.")
     _check_identities(pairs, path.name)
     notes = []
     if changed:
         notes.append(f"control characters were removed from {counted(changed, 'row')}")
+    if empty:
+        notes.append(f"{counted(empty, 'empty document')} skipped")
     return Corpus(path.stem, tuple(pairs), tuple(notes))
 
 
-def deduplicated(corpus: Corpus) -> Corpus:
+def deduplicated(corpus: Corpus[Pair]) -> Corpus[Pair]:
     """Keep the first of pairs with the same normalised query or beginning of the document."""
     # In-batch negatives assume that no other document of a batch answers the query.
     kept, queries, beginnings = [], set(), set()
@@ -99,13 +111,11 @@ def deduplicated(corpus: Corpus) -> Corpus:
     return Corpus(corpus.name, tuple(kept), (*corpus.notes, *notes))
 
 
-def _check_memory(path: Path) -> None:
-    # Texts of Python need up to 4 bytes per character, and a row has about 500 bytes of objects;
-    # Parquet files are compressed, typically to a third.
-    needed = path.stat().st_size * (12 if path.suffix.lower() == ".parquet" else 4)
+def check_memory(name: str, needed: float) -> None:
+    """Refuse a corpus that needs more memory than is free."""
     if needed > (free := available_bytes()):
         raise MemoryLimitExceeded(
-            f"{path.name} needs about {gigabytes(needed)} of memory, and {gigabytes(free)} are "
+            f"{name} needs about {gigabytes(needed)} of memory, and {gigabytes(free)} are "
             "free. Split the corpus, or use a machine with more memory."
         )
 
@@ -119,7 +129,10 @@ def _pair(row: Mapping[str, Any], place: str, number: int, queries: bool) -> tup
             raise InvalidData(f"{place}: {name} is {quoted(value)}; allowed: text.")
         texts[name] = value or ""
     cleaned = {name: " ".join(printable(text).split()) for name, text in texts.items()}
-    if not cleaned["document"]:
+    if "document" not in row:
+        seen = ", ".join(map(quoted, list(row)[:10])) or "none"
+        raise InvalidData(f"{place}, has no key 'document'; its keys are {seen}.")
+    if queries and not cleaned["document"]:
         raise InvalidData(f"{place}: the document is empty; each query needs a relevant document.")
     if queries and not cleaned["query"]:
         raise InvalidData(f"{place}: the query is empty; allowed: text in each row of `query`.")
@@ -167,7 +180,7 @@ def _check_identities(pairs: Sequence[Pair], name: str) -> None:
         seen.add(pair.identity)
 
 
-def _jsonl(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+def _jsonl(path: Path) -> Rows:
     with path.open(encoding="utf-8-sig") as stream:
         lines = enumerate(_decoded(stream, path), 1)
         for number, line in lines:
@@ -186,30 +199,33 @@ def _jsonl(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
             yield number, row
 
 
-def _csv(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    csv.field_size_limit(1 << 30)
-    with path.open(encoding="utf-8-sig", newline="") as stream:
-        reader = csv.DictReader(_decoded((line.replace("\0", "") for line in stream), path))
-        _check_columns(reader.fieldnames or (), path)
-        try:
+def _csv(path: Path) -> Rows:
+    before = csv.field_size_limit(1 << 30)
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as stream:
+            reader = csv.DictReader(_decoded((line.replace("\0", "") for line in stream), path))
+            _check_columns(reader.fieldnames or (), path)
             yield from enumerate(reader, 2)
-        except csv.Error as error:
-            raise InvalidData(f"{path.name} is not a CSV file ({error}). Correct it.") from None
+    except csv.Error as error:
+        raise InvalidData(f"{path.name} is not a CSV file ({error}). Correct it.") from None
+    finally:
+        csv.field_size_limit(before)
 
 
-def _parquet(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    from pyarrow import ArrowInvalid
-    from pyarrow.parquet import ParquetFile
+def _parquet(path: Path) -> Rows:
+    from pyarrow import ArrowException
 
     try:
-        with ParquetFile(path) as file:
+        with open_parquet(path) as file:
             held = [name for name in COLUMNS if name in file.schema_arrow.names]
             _check_columns(held, path)
-            first = 1
-            for batch in file.iter_batches(columns=held):
+            first, size = 1, 0
+            for batch in file.iter_batches(batch_size=1000, columns=held):
+                size += 500 * len(batch) + sum(text_bytes(column) for column in batch.columns)
+                check_texts(size, path)
                 yield from enumerate(batch.to_pylist(), first)
                 first += len(batch)
-    except (ArrowInvalid, OSError) as error:
+    except (ArrowException, OSError, UnicodeDecodeError) as error:
         why = str(error).splitlines()[0][:150]
         raise InvalidData(f"{path.name} is not a Parquet file ({why}). Write it again.") from None
 
@@ -236,13 +252,14 @@ class Split(NamedTuple):
     outside: tuple[Pair, ...]
 
 
-def split(corpus: Corpus, held_out: Sequence[str], tested: int) -> Split:
+def split(corpus: Corpus[Pair], held_out: Sequence[str], tested: int) -> Split:
     """Split off test pairs by a hash of their text, the same ones for every seed."""
-    unknown = [name for name in held_out if name not in corpus.domains]
+    domains = list(dict.fromkeys(pair.domain for pair in corpus.pairs))
+    unknown = [name for name in held_out if name not in domains]
     if unknown:
         raise InvalidParameter(
             f"held-out is {quoted(unknown[0])}; allowed: domains of the corpus, which are "
-            f"{', '.join(corpus.domains[:20]) or 'none'}."
+            f"{', '.join(domains[:20]) or 'none'}."
         )
     order = sorted(corpus.pairs, key=lambda pair: hashlib.sha256(repr(pair).encode()).digest())
     outside = [pair for pair in order if pair.domain in held_out]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from solvable.arrays import random_stream
+from solvable.fitting.described_arrays import valid_content
 from solvable.retrieve.students import (
     Description,
+    Reader,
     StaticEncoder,
     Task,
     load_tokenizer,
@@ -130,10 +131,6 @@ class Student:
             parts = [self.backbone, self.head, MultiVectorMask(), unit]
         return MultiVectorEncoder(modules=parts)
 
-    def prompted(self, prompts: bool) -> None:
-        """Switch the prompts on or off."""
-        self.described = self.backbone.described = replace(self.described, prompts=prompts)
-
     def arrays(self) -> dict[str, np.ndarray]:
         """Return all weights and the tokenizer as arrays."""
         held = {"tokenizer": self._tokenizer_bytes, "head": _numpy(self.head.linear.weight)}
@@ -152,16 +149,16 @@ class Student:
                 self.backbone.network.load_state_dict(_state(arrays))
 
 
-class TorchEncoder:
+class TorchEncoder(Reader):
     """Token vectors of a trained student."""
 
     def __init__(self, described: Description, arrays: dict[str, np.ndarray]) -> None:
-        self.described = described
-        self._model = Student(described, arrays).view(described.mode)
+        super().__init__(described, arrays)
+        self._student = Student(described, arrays).view(described.mode)
 
     def encode(self, texts: Sequence[str], task: Task) -> list[np.ndarray]:
         """Return one array (tokens, dimension) per text."""
-        return encode(self._model, texts, task)
+        return encode(self._student, texts, task)
 
 
 def encode(model: Any, texts: Sequence[str], task: Task) -> list[np.ndarray]:
@@ -170,11 +167,12 @@ def encode(model: Any, texts: Sequence[str], task: Task) -> list[np.ndarray]:
     return method(list(texts), batch_size=64, convert_to_numpy=True, show_progress_bar=False)
 
 
-def load_encoder(path: Path) -> tuple[StaticEncoder | TorchEncoder, dict[str, np.ndarray]]:
-    """Load a trained model for encoding, with its arrays; the static student needs no torch."""
+def load_encoder(path: Path) -> Reader:
+    """Load a trained model for encoding; the static student needs no torch."""
     described, arrays = read_student(path)
     kind = StaticEncoder if described.student == "static" else TorchEncoder
-    return kind(described, arrays), arrays
+    with valid_content(path, "a model", "Train it again."):
+        return kind(described, arrays)
 
 
 def new_student(described: Description, texts: Sequence[str], seed: int) -> Student:

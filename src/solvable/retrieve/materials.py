@@ -1,4 +1,4 @@
-"""Training examples of the three phases: pairs from documents alone, hard negatives, teacher scores."""
+"""Training examples of the three phases, and test sets with the quality of a ranking on them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from solvable.arrays import random_stream
+from solvable.models.late_interaction.scoring import ndcg
 from solvable.retrieve.corpus import Corpus, Pair, Split, split
+from solvable.retrieve.encoder import encode
+from solvable.retrieve.maxsim import maxsim
+from solvable.retrieve.passages import Lexical, standardised, without_span
 from solvable.retrieve.request import TrainRequest
 from solvable.retrieve.students import minilm_folder
 
@@ -47,14 +51,14 @@ class Materials(NamedTuple):
     tests: dict[str, HeldOut]
 
 
-def prepare(corpus: Corpus, held_out: Sequence[str], request: TrainRequest) -> Materials:
+def prepare(corpus: Corpus[Pair], held_out: Sequence[str], request: TrainRequest) -> Materials:
     """Make the examples, the same for all seeds, from a corpus without near duplicates."""
     parts = split(corpus, held_out, request.tested)
     rng = random_stream(0, "materials", corpus.fingerprint[:16])
     pairs = parts.training
     spans = [_cloze(pair, rng) for pair in pairs]
     unsupervised = [one for one in spans if one is not None][: request.unsupervised]
-    lexical = Lexical([pair.document for pair in pairs])
+    lexical = Lexical.of([pair.document for pair in pairs])
     order = rng.permutation(len(pairs))
     mined = order[: request.supervised]
     supervised = [
@@ -74,42 +78,12 @@ def _cloze(pair: Pair, rng: np.random.Generator) -> Example | None:
     """Return a span of a document as a query for the rest of the document."""
     # inverse cloze task: the span stays in the document with probability 0.1, so that equal words
     # count too
-    words = pair.document.split()
-    length = int(rng.integers(6, 15))
-    first = int(rng.integers(0, max(len(words) - length, 1)))
+    query, rest = without_span(pair.document, rng)
     removed = rng.random() < 0.9
-    rest = [*words[:first], *words[first + length :]]
-    if len(rest) < 4:
+    if len(rest.split()) < 4:
         return None
-    document = " ".join(rest if removed else words)
-    return Example(" ".join(words[first : first + length]), (document,), pair.domain)
-
-
-class Lexical:
-    """BM25 over documents."""
-
-    def __init__(self, documents: Sequence[str]) -> None:
-        import bm25s
-
-        self._module = bm25s
-        self._index = bm25s.BM25()
-        self._index.index(self._tokens(documents), show_progress=False)
-        self._count = len(documents)
-
-    def best(self, queries: Sequence[str], count: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the numbers and scores of the best documents, shape (queries, count)."""
-        count = min(count, self._count)
-        return tuple(self._index.retrieve(self._tokens(queries), k=count, show_progress=False))
-
-    def scores(self, query: str) -> np.ndarray:
-        """Return the score of every document."""
-        (tokens,) = self._module.tokenize(
-            [query], stopwords="en", return_ids=False, show_progress=False
-        )
-        return self._index.get_scores(tokens)
-
-    def _tokens(self, texts: Sequence[str]) -> Any:
-        return self._module.tokenize(list(texts), stopwords="en", show_progress=False)
+    document = rest if removed else " ".join(pair.document.split())
+    return Example(query, (document,), pair.domain)
 
 
 def _hard_negatives(
@@ -117,7 +91,7 @@ def _hard_negatives(
 ) -> list[tuple[str, ...]]:
     """Return three hard negatives per pair: those of the corpus, or ranks 4 to 30 of BM25."""
     number = 3
-    best, _ = lexical.best([pairs[i].query for i in chosen], HARD_RANKS[1])
+    best = [lexical.best(pairs[i].query, HARD_RANKS[1]) for i in chosen]
     found: list[tuple[str, ...]] = []
     for i, row in zip(chosen, best, strict=True):
         if len(pairs[i].negatives) >= number:
@@ -135,7 +109,7 @@ def _distillation(
     pairs: Sequence[Pair], chosen: np.ndarray, lexical: Lexical, rng: np.random.Generator
 ) -> list[Example]:
     """Return queries with the positive, candidates of several ranks and teacher scores."""
-    best, _ = lexical.best([pairs[i].query for i in chosen], HARD_RANKS[1])
+    best = [lexical.best(pairs[i].query, HARD_RANKS[1]) for i in chosen]
     given, listed = [], []
     for i, row in zip(chosen, best, strict=True):
         pair = pairs[i]
@@ -167,28 +141,28 @@ def _taught(
     for (i, row), query in zip(listed, queries, strict=True):
         cosines = documents[[place[j] for j in row]] @ query
         lexical_scores = lexical.scores(pairs[i].query)[row]
-        scores = _standardised(lexical_scores) + 2 * _standardised(cosines)
+        scores = standardised(lexical_scores) + 2 * standardised(cosines)
         texts = tuple(pairs[j].document for j in row)
         examples.append(Example(pairs[i].query, texts, pairs[i].domain, tuple(scores.tolist())))
     return examples
 
 
-def _standardised(values: np.ndarray) -> np.ndarray:
-    values = np.asarray(values, dtype=np.float64)
-    return (values - values.mean()) / max(float(values.std()), 1e-9)
-
-
 def _tests(parts: Split, tested: int) -> dict[str, HeldOut]:
     """Return the test sets: the relevant documents and others of the same domains."""
-    inside = parts.inside
-    others = parts.training[:DISTRACTORS]
-    tests = {"in domain": _test_set(inside, others)}
+    sets = {"in domain": (parts.inside, parts.training)}
     if parts.outside:
-        outside = parts.outside
-        tests["out of domain"] = _test_set(outside[:tested], outside[tested : tested + DISTRACTORS])
-    return tests
+        sets["out of domain"] = (parts.outside[:tested], parts.outside[tested:])
+    return {
+        name: HeldOut(
+            tuple(pair.query for pair in pairs),
+            tuple(pair.document for pair in (*pairs, *others[:DISTRACTORS])),
+        )
+        for name, (pairs, others) in sets.items()
+    }
 
 
-def _test_set(pairs: Sequence[Pair], others: Sequence[Pair]) -> HeldOut:
-    documents = tuple(pair.document for pair in (*pairs, *others))
-    return HeldOut(tuple(pair.query for pair in pairs), documents)
+def evaluate(model: object, test: HeldOut) -> np.ndarray:
+    """Return nDCG at 10 of each test query under a ``MultiVectorEncoder``."""
+    documents = encode(model, test.documents, "document")
+    queries = encode(model, test.queries, "query")
+    return ndcg(maxsim(queries, documents), np.arange(len(queries)))

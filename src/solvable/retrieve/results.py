@@ -1,18 +1,77 @@
-"""Results of training: quality of each stage, paired differences of pipelines, and sentences."""
+"""Results of training: quality of each stage, differences of pipelines, and the files of a run."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from itertools import combinations
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from solvable.errors import InvalidData, StudyConflict
+from solvable.fitting.described_arrays import read_described, write_described
 from solvable.fitting.intervals import CONFIDENCE, Interval, mean_interval
-from solvable.retrieve.phases import PIPELINES, stage_name
-from solvable.retrieve.request import TrainRequest
-from solvable.retrieve.seed_runs import START, Measured
+from solvable.pages.result_directory import RESULT, ResultDirectory
+from solvable.paths import whole_directory
+from solvable.plots.files import write_atomically
+from solvable.plots.tables import Column, Table
+from solvable.retrieve.request import PIPELINES, TrainRequest, stage_name
+from solvable.retrieve.students import Description, save_student
+
+MODELS = "models"
+FORMAT = "solvable-retrieve-1"  # mark of a directory of `solvable retrieve train`
+
+DIRECTORY = ResultDirectory("retrieve", "corpus", FORMAT, (RESULT, MODELS))
+"""Output directory: its name, and checks that it may be replaced."""
+
+STAGE = "solvable-retriever-stage-1"  # name and version of the file of a finished stage
+
+UNTRAINED = {"bm25": "BM25", "model": "index of MiniLM", "hybrid": "index of MiniLM and BM25"}
+
+
+START = "start"  # name of the untrained student among the stages
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A trained stage of one seed."""
+
+    stage: str
+    seed: int
+    ndcg: dict[str, np.ndarray]  # nDCG at 10 of each query, by test set
+    documents: int  # documents encoded for training, all phases so far
+
+
+class Folder:
+    """Hidden folder that keeps the finished stages of an unfinished run."""
+
+    def __init__(self, path: Path, identity: str) -> None:
+        self.path, self.identity = path, identity
+
+    def find(self, seed: int, stage: str) -> tuple[Measured, dict[str, np.ndarray]] | None:
+        """Return a finished stage with its weights; None if missing, damaged or of another run."""
+        try:
+            path = self.path / f"{seed}.{stage}.safetensors"
+            arrays, content = read_described(path, (STAGE,), "solvable retrieve train")
+            if content["identity"] != self.identity:
+                return None
+            ndcg = {key[5:]: value for key, value in arrays.items() if key.startswith("ndcg.")}
+            weights = {key[7:]: value for key, value in arrays.items() if key[:7] == "weight."}
+            found = Measured(stage, seed, ndcg, content["documents"])
+        except (InvalidData, KeyError, TypeError):
+            return None
+        return found, weights
+
+    def keep(self, found: Measured, weights: dict[str, np.ndarray]) -> None:
+        """Store a finished stage."""
+        arrays = {f"ndcg.{name}": values for name, values in found.ndcg.items()}
+        arrays |= {f"weight.{name}": values for name, values in weights.items()}
+        content = {"format": STAGE, "identity": self.identity, "documents": found.documents}
+        self.path.mkdir(parents=True, exist_ok=True)
+        write_described(self.path / f"{found.seed}.{found.stage}.safetensors", arrays, content)
 
 
 class Difference(NamedTuple):
@@ -35,8 +94,7 @@ class Difference(NamedTuple):
     def sentence(self) -> str:
         """Write the difference, its interval and the seeds that agree."""
         value, lower, upper = self.interval
-        higher = value > 0
-        agreeing = sum((one > 0) == higher for one in self.by_seed)
+        agreeing = sum((one > 0) == (value > 0) for one in self.by_seed)
         verdict = "a difference" if self.is_one else "not shown to be a difference"
         verdict += " (needs 2 seeds)" if len(self.by_seed) == 1 else ""
         return (
@@ -61,8 +119,8 @@ class Trained:
         Trained pipelines.
     measured : tuple of Measured
         Every stage of every seed.
-    baseline : mapping of str to ndarray
-        nDCG at 10 of each query under BM25, by test set.
+    baseline : mapping of str to mapping
+        nDCG at 10 of each query by indexes without training, by test set and ranking.
     fingerprint : str
         Identity of corpus and request.
     versions : mapping
@@ -74,7 +132,7 @@ class Trained:
     request: TrainRequest
     pipelines: tuple[str, ...]
     measured: tuple[Measured, ...]
-    baseline: Mapping[str, np.ndarray]
+    baseline: Mapping[str, Mapping[str, np.ndarray]]
     fingerprint: str
     versions: Mapping[str, str]
 
@@ -96,9 +154,9 @@ class Trained:
         """Return the results at the end of a pipeline, one per seed."""
         return self.of_stage(stage_name(PIPELINES[name]))
 
-    def lexical(self, test: str) -> Interval:
-        """Return the mean nDCG at 10 of BM25 with its interval over queries."""
-        return mean_interval(self.baseline[test])
+    def untrained(self, ranking: str, test: str) -> Interval:
+        """Return the mean nDCG at 10 of an index without training with its interval over queries."""
+        return mean_interval(self.baseline[test][ranking])
 
     def quality(self, stage: str, test: str) -> Interval:
         """Return the mean nDCG at 10 with its interval over queries, of the mean over seeds."""
@@ -124,42 +182,31 @@ class Trained:
         return found
 
     def answer(self) -> str:
-        """Answer whether multi-vector pre-training was worth its cost here."""
-        pairs = {
-            (one.first, one.second): one for one in self.differences() if one.test == "in domain"
-        }
-        found = pairs.get(("c", "b"))
-        if found is None:
-            value = self._mean(self.best)
-            return f"Pipeline {self.best} has the largest nDCG@10 in domain, {value:.3f}."
-        cost = [self.multi_documents(name) for name in ("c", "b")]
-        value, lower, upper = found.interval
-        verdict = {
-            (True, True): "Multi-vector pre-training is worth it here",
-            (True, False): "Multi-vector pre-training hurts here",
-        }.get(
-            (found.is_one, value > 0), "Whether multi-vector pre-training helps is not decided here"
+        """Name the best row of the table, BM25 included, and whether training improved on its start."""
+        test, names = self.tests[0], self.labels()
+        rows = {names[stage]: self.quality(stage, test).value for stage in self.stages}
+        others = {name: self.untrained(key, test).value for key, name in UNTRAINED.items()}
+        rows |= others
+        best = max(rows, key=lambda name: rows[name])
+        start, trained = (
+            np.mean([one.ndcg[test] for one in held], axis=0)
+            for held in (self.of_stage(START), self.of_pipeline(self.best))
         )
+        value, lower, upper = mean_interval(trained - start)
+        verdict = "improved" if lower > 0 else "did not improve" if value <= 0 else "hardly changed"
         return (
-            f"{verdict}: nDCG@10 of c minus b is {value:+.3f} ({lower:+.3f} to {upper:+.3f}) in "
-            f"domain. For it, c encoded {cost[0]:,} documents with one vector per token in training, "
-            f"and b {cost[1]:,}, as its unsupervised phase is dense."
+            f"Best {test}: {best}, nDCG@10 {rows[best]:.3f}. Training {verdict} the student: "
+            f"{value:+.3f} ({lower:+.3f} to {upper:+.3f}) by pipeline {self.best}."
+            + " An index without --model finds more."
+            * (best in others)
         ).replace("-0.", "−0.")
-
-    def multi_documents(self, pipeline: str) -> int:
-        """Return the number of documents encoded for training with one vector per token."""
-        phases = PIPELINES[pipeline]
-        dense = sum(phase.mode == "dense" for phase in phases)
-        before = self.of_stage(stage_name(phases[:dense]))[0].documents if dense else 0
-        return self.of_pipeline(pipeline)[0].documents - before
 
     @property
     def best(self) -> str:
         """Pipeline with the largest mean nDCG at 10 in domain."""
-        return max(self.pipelines, key=self._mean)
-
-    def _mean(self, pipeline: str) -> float:
-        return self.quality(stage_name(PIPELINES[pipeline]), self.tests[0]).value
+        test = self.tests[0]
+        names = {self.quality(stage_name(PIPELINES[name]), test): name for name in self.pipelines}
+        return names[max(names)]
 
     def to_dict(self) -> dict[str, Any]:
         """Return all numbers as JSON values."""
@@ -171,18 +218,13 @@ class Trained:
             "request": asdict(self.request),
             "pipelines": list(self.pipelines),
             "answer": self.answer(),
-            "bm25": {test: list(self.lexical(test)) for test in self.tests},
+            "untrained": {
+                name: {test: list(self.untrained(key, test)) for test in self.tests}
+                for key, name in UNTRAINED.items()
+            },
             "stages": [self._stage(stage) for stage in self.stages],
             "differences": [
-                {
-                    "first": one.first,
-                    "second": one.second,
-                    "test": one.test,
-                    "difference": list(one.interval),
-                    "by_seed": list(one.by_seed),
-                    "is_a_difference": one.is_one,
-                }
-                for one in self.differences()
+                one._asdict() | {"is_a_difference": one.is_one} for one in self.differences()
             ],
         }
 
@@ -196,8 +238,6 @@ class Trained:
                 {
                     "seed": one.seed,
                     "ndcg": {test: float(values.mean()) for test, values in one.ndcg.items()},
-                    "seconds": one.seconds,
-                    "spectrum": one.spectrum._asdict(),
                 }
                 for one in held
             ],
@@ -213,3 +253,43 @@ class Trained:
             steps = " → ".join(f"{mode} {short[name]}" for mode, name in parts)
             found[stage] = ends.get(stage, "") + (steps or "untrained, multi")
         return found
+
+
+def quality_table(found: Trained) -> Table:
+    """Return the quality of each stage on each test set."""
+    columns = [Column(f"nDCG@10 {test}", right=True) for test in found.tests]
+    table = Table("stage", *columns, Column("documents", right=True))
+    names = found.labels()
+    for key, name in UNTRAINED.items():
+        cells = [_shown(found.untrained(key, test)) for test in found.tests]
+        table.add(name, *cells, "0", style="dim")
+    for stage in found.stages:
+        held = found.of_stage(stage)
+        cells = [_shown(found.quality(stage, test)) for test in found.tests]
+        table.add(names[stage], *cells, f"{held[0].documents:,}")
+    return table
+
+
+def _shown(held: Interval) -> str:
+    return f"{held.value:.3f} ({held.lower:.3f}–{held.upper:.3f})"
+
+
+def write_files(found: Trained, folder: Folder, directory: Path) -> None:
+    """Write numbers and the models of the first seed in one atomic step."""
+    with whole_directory(directory) as draft:
+        content = {"format": FORMAT} | found.to_dict()
+        write_atomically(
+            draft / RESULT, (json.dumps(content, indent=2, allow_nan=False) + "\n").encode()
+        )
+        (draft / MODELS).mkdir()
+        for name in found.pipelines:
+            kept = folder.find(found.request.seed, stage_name(PIPELINES[name]))
+            if kept is None:
+                raise StudyConflict(
+                    f"{folder.path} lost the weights of pipeline {name}. Run the command again."
+                )
+            described = Description(
+                found.request.student,
+                mode=PIPELINES[name][-1].mode,
+            )
+            save_student(draft / MODELS / f"{name}.safetensors", described, kept[1])

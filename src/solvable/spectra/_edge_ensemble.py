@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Literal, TypeAlias
 
 import numpy as np
 
 from solvable.arrays import random_stream
 from solvable.spectra._spectrum_end import EdgeArrow
+
+Ranking: TypeAlias = Literal["centre", "permuted", "modulus"]
+"""Order in which a learner takes eigenvectors."""
 
 DRAWS = 128
 """number of random spectra in the average; the error is 0.02 where overlaps fluctuate most"""
@@ -29,9 +33,17 @@ class EdgeSpikes:
     scale: float  # spacing l of the noise eigenvalues at the edge
     edge: float  # distance of the edge from the centre of the spectrum
     margin: float  # error of the learner's edge; eigenvalues within this distance count as noise
+    # expected squared component of each spike in one eigenvector at the other end
+    other: np.ndarray | float = 0.0
+    ranking: Ranking = "centre"
 
-    def rank(self, beyond: np.ndarray, outmost: float) -> np.ndarray:
-        """Key that ranks eigenvalues: distance beyond an edge with margin, else from the centre."""
+    def rank(self, beyond: np.ndarray, outmost: float, permuted: np.ndarray) -> np.ndarray:
+        """Key that ranks eigenvalues at a distance beyond the edge, for all draws."""
+        if self.ranking == "modulus":
+            return self.edge + beyond
+        if self.ranking == "permuted":
+            return beyond - permuted[:, None]
+        # distance beyond an edge with margin, else from the centre
         # In a skewed bulk, a spike beyond the shorter end ranks after all values of the longer end.
         clear = beyond - self.margin
         return np.where(clear > 0, outmost + clear, self.edge + beyond)
@@ -54,7 +66,12 @@ def span_overlaps(
     single = int(np.clip(min(slots, MOST) + 8, 1, max(n_features // 3, 1)))
     found = [_eigenpairs(side, single, end, draws) for end, side in enumerate(sides)]
     outmost = max(side.edge + side.margin for side in sides)
-    ranks = [side.rank(at, outmost) for side, (at, _) in zip(sides, found, strict=True)]
+    # Another draw of the noise is the spectrum with permuted labels.
+    edges = np.roll(_edge_points(single, draws)[0][:, :, 0], 1, axis=1)
+    ranks = [
+        side.rank(at, outmost, side.scale * edge)
+        for side, (at, _), edge in zip(sides, found, edges, strict=True)
+    ]
     places = np.concatenate(ranks, axis=1)
     # If there are more directions than computed eigenvalues, the remaining directions overlap by chance.
     shown = min(slots, places.shape[1] if slots <= MOST else single)
@@ -62,9 +79,17 @@ def span_overlaps(
     cut = np.partition(places, rank, axis=1)[:, rank, None, None]
     chance = min((slots - shown) / n_features, 1.0)
     overlaps = []
-    for side, at, (_, weights) in zip(sides, ranks, found, strict=True):
+    kept = [at >= cut[:, 0] for at in ranks]
+    shares = [w * k[:, None, :] for (_, w), k in zip(found, kept, strict=True)]
+    # number of kept eigenvectors, without their parts along the spikes
+    noise = [
+        float(k.sum(axis=1).mean() - s.sum(axis=(1, 2)).mean())
+        for k, s in zip(kept, shares, strict=True)
+    ]
+    for side, share, opposite in zip(sides, shares, reversed(noise), strict=True):
         mean = np.full(side.excess.size, np.nan)
-        held = np.mean(np.sum(weights * (at[:, None, :] >= cut), axis=2), axis=0)
+        held = np.mean(np.sum(share, axis=2), axis=0)
+        held = held + (np.zeros(side.excess.size) + side.other)[side.near] * opposite
         mean[side.near] = held + (1 - held) * chance
         overlaps.append(mean)
     return overlaps

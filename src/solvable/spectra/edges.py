@@ -71,14 +71,6 @@ def semicircle(*, scale: float) -> BulkEdges:
     return BulkEdges(-2 * scale, 2 * scale, scale, scale)
 
 
-def weighted_bulk_edges(
-    weights: np.ndarray, aspect_ratio: float, *, centre: bool = True
-) -> tuple[float, float]:
-    """Bulk edges of (1/n) sum w g g^T - mean(w) I for given weights w and Gaussian g ~ N(0, I)."""
-    edges = weighted_bulk(weights=weights, aspect_ratio=aspect_ratio, centre=centre)
-    return edges.lower, edges.upper
-
-
 def weighted_bulk(*, weights: np.ndarray, aspect_ratio: float, centre: bool = True) -> BulkEdges:
     """Bulk edges of a label-weighted sample covariance matrix, with their fluctuation scales."""
     check_positive(aspect_ratio=aspect_ratio)

@@ -25,23 +25,6 @@ def balanced_emergence_ratio(strength: float) -> float:
     return float((1 + inverse**2) / delta**2)
 
 
-def emergence_windows(
-    law: LabelLaw, *, direction: int = 0, end: str = "upper", dimension: int | None = None
-) -> tuple[tuple[float, float], ...]:
-    """Ranges of n/d in which a direction is an outlier at one end."""
-    # Condition alpha E[T (s_i² - 1) / (lambda - T)] > 1 at 1 / alpha = E[T² / (lambda - T)²]
-    # (spectra 27). A direction with E[T (s² - 1)] = 0 is also an outlier, at both ends and for all
-    # larger ratios, if E[T² s²] > 2 E[T²], because the noise along it is stronger.
-    if end not in ("upper", "lower"):
-        raise InvalidParameter(f"end is {end!r}; allowed: 'upper', 'lower'.")
-    if not 0 <= direction < law.n_directions:
-        raise InvalidParameter(f"direction is {direction}; allowed: 0 to {law.n_directions - 1}.")
-    if dimension is None:
-        law.check_bounded()
-    facing = law if end == "upper" else law.mirrored()
-    return _windows(facing, dimension, direction, _on_grid(facing, dimension)[:, direction])
-
-
 def _grid() -> np.ndarray:
     """Logarithms of n/d at which ranges are searched; a range narrower than a step is not detected."""
     return np.linspace(np.log(1e-2), np.log(1e6), 97)

@@ -114,26 +114,6 @@ def spiked_overlap(
     return np.asarray(np.where(kept == 0, 0.0, overlap))
 
 
-def spiked_positions(
-    *,
-    heights: np.ndarray,
-    noise: float,
-    aspect_ratio: float | np.ndarray,
-    couplings: np.ndarray | None = None,
-) -> np.ndarray:
-    """Eigenvalue of each spike."""
-    theta, rows = _check_spikes(heights, noise, couplings)
-    delta = _column(aspect_ratio)
-    # Above the threshold theta_i + D tau_2h,i / (n theta_i) (spectra 30): the coupling sets the
-    # shift, not the bulk's noise. Below the threshold +-2 s with s² = D tau_2 / n.
-    edge = 2 * np.sqrt(noise / delta)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        moved = np.abs(theta) + rows / (delta * np.abs(theta))
-    out = delta * theta**2 > noise
-    side = np.where(theta < 0, -1.0, 1.0)
-    return np.asarray(side * np.where(out, np.maximum(moved, edge), edge))
-
-
 def critical_profile(place: float | np.ndarray) -> np.ndarray:
     """Universal profile f of the rounded transition of a rank-one spike in real symmetric noise."""
     # E[c²] / (1 - E[c²]) = D^(-1/3) f(w), w = D^(1/3) (n/n_i - 1)   (spectra 29); below the
@@ -147,12 +127,6 @@ def critical_profile(place: float | np.ndarray) -> np.ndarray:
     within = np.clip(w, places[0], places[-1])
     inner = np.exp(monotone_cubic(places, np.log(values), within))
     return np.asarray(np.where(w == within, inner, far))
-
-
-def overlap_at_threshold(n_features: int) -> float:
-    """Mean squared overlap, about 0.85 D^(-1/3), of a weak spike at its threshold."""
-    ratio = rounding_width(n_features) * float(critical_profile(0.0))
-    return ratio / (1 + ratio)
 
 
 def rounding_width(n_features: int) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 from solvable.arrays import random_stream
 from solvable.spectra.edges import weighted_bulk
 from solvable.spectra.orientation import oriented
-from solvable.spectra.structured_spikes import Background, WeightedSample, both_sides
+from solvable.spectra.structured_spikes import Background, Ranking, WeightedSample, both_sides
 
 
 @dataclass(frozen=True)
@@ -18,6 +18,7 @@ class DrawnSpikes:
 
     eigenvalues: np.ndarray  # eigenvalues (draws, p), in the order of rank
     components: np.ndarray  # overlaps (draws, p, p): <spike i, eigenvector k>
+    edges: np.ndarray  # lower and upper edge that the learner compares with, (draws, 2)
 
     @property
     def squared_overlap(self) -> np.ndarray:
@@ -52,7 +53,7 @@ def draw_spikes(
     background: Background | None,
     draws: int,
     room: float = 0.0,
-    between_edges: bool = False,
+    ranking: Ranking = "centre",
     stream: int = 0,
 ) -> DrawnSpikes:
     """Draw the matrix of `predict_spikes`, and return the directions that a learner ranks first."""
@@ -61,11 +62,14 @@ def draw_spikes(
     p, C, n = heights.size, n_features, round(n_samples)
     held = Background.empty(p) if background is None else background
     # If most directions are spikes, a learner counts them as noise too.
-    size = p + C if p > C > 0 or between_edges else C
+    size = p + C if p > C > 0 else C
     edges, added = _edges(sample, heights, n_samples, size, background)
     # The largest weights, twice as many as directions, are drawn; the sum over all other samples is
     # Gaussian.
     kept = max(2 * (p + C), 64)
+    if ranking != "centre" and n <= 64 * (p + C):
+        # The sum over few samples is not Gaussian, which moves both edges and weak spikes.
+        kept = n
     largest = _largest(sample, n, kept)
     chance = sample.probabilities[largest]
     rest = _rest(sample, largest, n)
@@ -74,6 +78,7 @@ def draw_spikes(
     deviation = _deviation(rest, held, C)
     rng = random_stream("drawn spikes", p, C, stream)
     eigenvalues, components = np.empty((draws, p)), np.empty((draws, p, p))
+    compared = np.empty((draws, 2))
     for draw in range(draws):
         count = n if n <= kept else rng.binomial(n, chance.sum())
         atoms = rng.choice(largest, count, p=chance / chance.sum())
@@ -84,30 +89,65 @@ def draw_spikes(
             norms = (
                 weights * (C + sample.powers[atoms].sum(axis=1)) / (p + C)
             )  # effective weights T |F|² / D
-            if C:
+            if C and ranking == "centre":
                 bulk = weighted_bulk(weights=norms, aspect_ratio=n / (p + C))
                 edges = np.add(bulk.with_margin(dimension=p + C), added)
-        matrix = _moment(weights, sample.powers[atoms], n, C, rng)
+        powers = sample.powers[atoms]
+        if sample.gaussian:
+            powers = powers * (1 + sample.spread * (rng.standard_normal(powers.shape) ** 2 - 1))
+        matrix = _moment(weights, powers, n, C, rng)
         noise = rng.standard_normal((p + C, p + C), dtype=np.float32)
         matrix += deviation * (noise + noise.T) / np.sqrt(np.float32(2))
         matrix[np.diag_indices(p + C)] += offsets
-        margin = room * (edges[1] - edges[0])
         if levels[1] is not None:
             joined = np.sqrt(levels[1]) * rng.choice([-1.0, 1.0], levels[1].shape)
             matrix[:p, p:] += joined
             matrix[p:, :p] += joined.T
         values, vectors, others = _eigenpairs(matrix, p, draw)
-        # Edges from permuted labels do not depend on the spikes.
-        moved = _centre(values, edges) if p > C and not between_edges else 0.0
-        far = np.maximum(values - moved - edges[1], edges[0] + moved - values)
-        far = np.maximum(far - margin, 0)
-        inside = np.count_nonzero(far == 0) + p + C - values.size
-        centre = (values[far == 0].sum() + others) / max(inside, 1)
-        if between_edges:
-            centre = edges.sum() / 2 + moved
-        first = np.lexsort((-np.abs(values - centre), -far))[:p]
+        if ranking == "modulus":
+            first = np.argsort(-np.abs(values), kind="stable")[:p]
+        elif ranking == "permuted":
+            edges = _permuted_edges(weights / n, rest, p + C, rng)
+            distance = np.maximum(values - edges[1], edges[0] - values)
+            first = np.argsort(-distance, kind="stable")[:p]
+        else:
+            margin = room * (edges[1] - edges[0])
+            first = _from_centre(values, others, edges, margin, p, C)
         eigenvalues[draw], components[draw] = values[first], oriented(vectors[:p, first])
-    return DrawnSpikes(eigenvalues, components)
+        compared[draw] = edges
+    return DrawnSpikes(eigenvalues, components, compared)
+
+
+def _permuted_edges(
+    weights: np.ndarray, rest: _Rest, size: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Smallest and largest eigenvalue of one matrix whose labels are independent of the inputs."""
+    # `weights` are those of the drawn samples, divided by n.
+    rows = rng.standard_normal((weights.size, size), dtype=np.float32)
+    rows *= np.sqrt(size) / np.linalg.norm(rows, axis=1, keepdims=True)
+    noise = rng.standard_normal((size, size), dtype=np.float32)
+    matrix = (rows * weights.astype(np.float32)[:, None]).T @ rows
+    matrix += np.sqrt(np.float32(rest.complement) / 2) * (noise + noise.T)
+    values = np.linalg.eigvalsh(matrix) if size < 200 else _eigenpairs(matrix, 1, 0)[0]
+    return np.array([values.min(), values.max()]) - rest.mean
+
+
+def _from_centre(
+    values: np.ndarray,
+    others: float,
+    edges: np.ndarray,
+    margin: float,
+    spikes: int,
+    complement: int,
+) -> np.ndarray:
+    """Rank eigenvalues by distance beyond the edges and margin, then by distance from the centre."""
+    # Edges from permuted labels do not depend on the spikes.
+    moved = _centre(values, edges) if spikes > complement else 0.0
+    far = np.maximum(values - moved - edges[1], edges[0] + moved - values)
+    far = np.maximum(far - margin, 0)
+    inside = np.count_nonzero(far == 0) + spikes + complement - values.size
+    centre = (values[far == 0].sum() + others) / max(inside, 1)
+    return np.asarray(np.lexsort((-np.abs(values - centre), -far))[:spikes])
 
 
 def few_spikes(directions: int, spikes: int) -> bool:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from solvable.arrays import check_positive
 from solvable.errors import InvalidData
-from solvable.spectra._edge_ensemble import DRAWS, EdgeSpikes, nearest, span_overlaps
+from solvable.spectra._edge_ensemble import (
+    EdgeSpikes,
+    Ranking,
+    nearest,
+    span_overlaps,
+)
 from solvable.spectra._spectrum_end import Side, Spikes
 
 
@@ -21,6 +26,7 @@ class WeightedSample:
     couplings: np.ndarray  # couplings u_i = E[T² |P K A_i|² / D | w], shape (m, p)
     # u_i / w² of one sample per weight; by default the mean
     single: np.ndarray | None = None
+    gaussian: bool = False  # True if components along spikes are Gaussian over all weights
 
     @property
     def powers(self) -> np.ndarray:
@@ -28,6 +34,16 @@ class WeightedSample:
         return (
             squared_components(self.weights, self.couplings) if self.single is None else self.single
         )
+
+    @property
+    def spread(self) -> np.ndarray:
+        """Standard deviation of h_i² given the weight, divided by its mean and by 2^(1/2)."""
+        # If the fourth moment of Gaussian components, 3, is kappa E[E[h² | w]²] with one kappa for all
+        # weights, h² = E[h² | w] (1 + c (g² - 1)) with c² = (kappa - 1) / 2 and a normal g.
+        if not self.gaussian:
+            return np.zeros(self.couplings.shape[1])
+        kappa = 3 / (self.probabilities @ self.powers**2)
+        return np.sqrt((np.clip(kappa, 1, 3) - 1) / 2)
 
     def clipped(self, n_samples: float) -> WeightedSample:
         """Distribution clipped at the weight that fewer than one of n samples exceeds, for each sign."""
@@ -45,7 +61,7 @@ class WeightedSample:
         # u scales with the square of the weight, so u is lowered together with a clipped weight.
         couplings = self.couplings.copy()
         couplings[moved] *= ((weights[moved] / self.weights[moved]) ** 2)[:, None]
-        return WeightedSample(weights, self.probabilities, couplings)
+        return WeightedSample(weights, self.probabilities, couplings, gaussian=self.gaussian)
 
 
 def compress_sample(
@@ -133,8 +149,8 @@ def predict_spikes(
     background: Background | None = None,
     n_directions: int | None = None,
     room: float = 0.0,
-    between_edges: bool = False,
-    n_spectra: int = DRAWS,
+    ranking: Ranking = "centre",
+    both_ends: bool = False,
 ) -> SpikePrediction:
     r"""Predict the outliers of :math:`B+\sum_i\theta_iA_iA_i^\top+\frac1n\sum_\mu(T_\mu K_\mu-E[TK])`.
 
@@ -175,11 +191,12 @@ def predict_spikes(
     room : float
         Error of the edges known to the learner, as a share of the width of the bulk: an eigenvalue
         within this distance beyond an edge is ranked by its distance from the centre.
-    between_edges : bool
-        If True, the centre is half way between the edges, which ranks by the distance from the nearer
-        edge; by default the centre is the mean of the background.
-    n_spectra : int
-        Number of random spectra over which overlaps with the span are averaged; fewer are faster.
+    ranking : {"centre", "permuted", "modulus"}
+        Rank of eigenvectors inside the bulk: by distance from the mean of the background; or of all
+        eigenvectors by distance from the nearer edge of one matrix with permuted labels, or by modulus.
+    both_ends : bool
+        If True, overlaps with a span include the eigenvectors at the end opposite to each spike. There
+        one eigenvector of the bulk has the mean squared component :math:`-R_i'/(-DG'(L-R_i)^2)`.
 
     Returns
     -------
@@ -214,8 +231,6 @@ def predict_spikes(
     own = [np.flatnonzero((heights >= 0) == (sign > 0)) for sign, _, _ in sides]
     places, overlaps, sharp, excess = np.zeros((4, heights.size))
     centre = 0.0 if background is None else float(background.atoms.mean())
-    if between_edges:
-        centre = sum(sign * side.edge for sign, side, _ in sides) / 2
     # Of a hundred largest eigenvalues of noise 99 are less than 2.02 l beyond the edge
     # (Tracy-Widom).
     margins = [2.02 * side.scale for _, side, _ in sides]
@@ -240,18 +255,30 @@ def predict_spikes(
                     side.scale,
                     side.edge - sign * centre,
                     at + known,
+                    _opposite(sides[sign == 1], chosen) if both_ends else 0.0,
+                    ranking,
                 )
             )
     edges = (-sides[1][1].edge, sides[0][1].edge)
     if n_directions is not None:
         chance = min(n_directions / n_features, 1.0)
-        shared = span_overlaps(
-            *ends, n_directions=n_directions, n_features=n_features, draws=n_spectra
-        )
+        shared = span_overlaps(*ends, n_directions=n_directions, n_features=n_features)
         for chosen, mean in zip(own, shared, strict=True):
             alone = overlaps[chosen] + (1 - overlaps[chosen]) * chance
             overlaps[chosen] = np.where(np.isnan(mean), alone, mean)
     return SpikePrediction(edges, places, overlaps, sharp, excess)
+
+
+def _opposite(end: tuple[int, Side, Spikes], chosen: np.ndarray) -> np.ndarray:
+    """Expected squared component of each spike in one bulk eigenvector at the end opposite to it."""
+    _, side, every = end
+    mirrored = every.some(chosen)
+    mirrored = replace(mirrored, heights=-mirrored.heights)
+    place, _, value, rate = side.curves(np.array([side.critical]), mirrored)
+    # -R' / (-D G' (L - R)²) at the edge, where L' = 0; it is 1/D for a direction of the noise, which
+    # has L - R = zeta, G' = -1 / zeta² and R' = -1   (spectra 20).
+    gap = place - value[0]
+    return np.asarray(-rate[0] / (side.n_features * side.steepness * gap**2))
 
 
 def spike_excess(

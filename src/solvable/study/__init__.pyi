@@ -1,5 +1,4 @@
 from solvable.study.compare import Comparison as Comparison
-from solvable.study.comparison_versions import VersionComparison as VersionComparison
 from solvable.study.grid import Study as Study
 from solvable.study.predictions import Predictions as Predictions
 from solvable.study.rehearsal import DryRun as DryRun

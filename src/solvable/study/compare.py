@@ -81,8 +81,8 @@ def compare_runs(runs: Sequence[str | Path | StudyResult]) -> Comparison:
     """Compare each run with the first one; raise if two runs have nothing in common."""
     if len(runs) < 2:
         raise InvalidParameter(
-            f"{counted(len(runs), 'run')} given to compare; allowed: two or more, or one for two "
-            "versions of the library. Give the directories of runs."
+            f"{counted(len(runs), 'run')} given to compare; allowed: two or more. Give the directories "
+            "of runs; `solvable verify RUN` judges one run by the installed theory."
         )
     results = tuple(run if isinstance(run, StudyResult) else load(run) for run in runs)
     for run in results[1:]:
@@ -119,9 +119,20 @@ def settings_of(result: StudyResult) -> dict[str, str]:
         "system": f"system={meta['system']}",
         "version": f"version={meta['version']}",
         **grid,
+        **({"points": f"points={len(asked.points)} settings"} if asked.points else {}),
         "replicates": f"replicates={asked.replicates}",
         "seed": f"seed={asked.seed}",
     }
+
+
+def _own_metrics(results: Sequence[StudyResult]) -> list[list[str]]:
+    """Return for each run the names of the metrics that some other run lacks."""
+    names = [
+        dict.fromkeys(name for row in result.snapshot.tasks for name in row["metrics"])
+        for result in results
+    ]
+    common = set.intersection(*(set(one) for one in names))
+    return [[name for name in one if name not in common] for one in names]
 
 
 def _differing(results: Sequence[StudyResult]) -> list[dict[str, str]]:
@@ -155,11 +166,16 @@ def line(found: Comparison) -> str:
 def tables(found: Comparison, *, details: bool = False) -> list[Table]:
     """Return the tables of runs, of verdicts, and of differences."""
     runs = Table("run", "differs in", "tasks", "directory", title="Runs")
-    for label, result, own in zip(
-        found.labels, found.results, _differing(found.results), strict=True
-    ):
+    columns = (found.labels, found.results, _differing(found.results), _own_metrics(found.results))
+    for label, result, own, metrics in zip(*columns, strict=True):
         tasks = f"{result.planned - result.missing} of {result.planned}"
-        runs.add(label, " ".join(own.values()) or "nothing", tasks, str(result.directory))
+        words = [
+            " ".join(own.values()),
+            *([f"also measures {', '.join(metrics)}"] if metrics else []),
+        ]
+        runs.add(
+            label, "; ".join(filter(None, words)) or "no setting", tasks, str(result.directory)
+        )
     verdicts = [by_claim(result.verdicts) for result in found.results]
     shown = [runs, *verdict_tables(found.labels, verdicts)]
     if found.differences:

@@ -13,7 +13,7 @@ from solvable.study.differences import Difference
 from solvable.study.tables import format_value, varying_parameters, verdict_fields
 
 Verdicts: TypeAlias = Mapping[str, Mapping[str, Any]]
-"""Verdicts by claim, as mappings: those of another version of the library arrive as JSON."""
+"""Verdicts by claim, as mappings of their fields."""
 
 MOST_ROWS = 40
 """Largest number of differences in the terminal."""
@@ -93,7 +93,7 @@ def _table(rows: Sequence[Difference], varied: Sequence[str], title: str) -> Tab
         cells = [format_number(value, 3) for value in (row.difference, row.low, row.high)]
         cells += [str(row.replicates)] if len(counts) > 1 else []
         cells += [row.pairing] if len(pairings) > 1 else []
-        yes = Cell("yes", "bold") if row.differs else Cell("not shown", "dim")
+        yes = Cell("yes", "bold") if row.differs else Cell("none found", "dim")
         table.add(yes, "" if setting == before else setting, row.metric, *cells)
         before = setting
     return table

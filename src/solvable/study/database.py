@@ -187,5 +187,5 @@ def check_format(connection: sqlite3.Connection, path: Path) -> None:
     if found > FORMAT:
         raise StudyTooNew(
             f"{path}: written in format {found}; this version of solvable reads up to {FORMAT}. "
-            "Install a newer solvable (pip install --upgrade solvable)."
+            "Install solvable from a newer checkout (pip install . in it)."
         )

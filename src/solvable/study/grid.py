@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -85,11 +85,15 @@ class Study:
         Name of one of the system's presets to start from.
     seed : int
         Non-negative; another seed repeats the study with independent numbers.
+    points : sequence of mapping, optional
+        Settings that are no product: each is a mapping of the same parameters, and is combined with the
+        grid of the others. The values of the preset for these parameters are replaced.
 
     Raises
     ------
     InvalidParameter
-        On an unknown preset or parameter, a value out of range, or an empty grid.
+        On an unknown preset or parameter, a value out of range, an empty grid, or points that do not name
+        the same parameters or name one of ``grid``.
 
     Notes
     -----
@@ -104,6 +108,7 @@ class Study:
         *,
         preset: str | None = None,
         seed: int = 0,
+        points: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         wanted: dict[str, Any] = {}
         if preset is not None:
@@ -114,11 +119,14 @@ class Study:
             wanted.update(system.presets[preset].grid)
             replicates = system.presets[preset].replicates if replicates is None else replicates
         wanted.update(grid or {})
+        rows = _alike(points, grid or {})
+        wanted = {name: values for name, values in wanted.items() if name not in rows[0]}
         self.system = system
         self.preset = preset
         self.replicates = _whole("replicates", 1 if replicates is None else replicates, 1)
         self.seed = _whole("seed", seed, 0)
-        self._points, self.grid = _product(system, wanted, self.replicates)
+        self._points, self.grid = _product(system, wanted, rows, self.replicates)
+        self.rows = _distinct([{name: point[name] for name in rows[0]} for point in self._points])
 
     @property
     def points(self) -> tuple[Mapping[str, Any], ...]:
@@ -157,6 +165,7 @@ class Study:
                 "seed": self.seed,
             },
             self.grid,
+            self.rows,
         )
 
     @classmethod
@@ -199,7 +208,7 @@ class Study:
             raise InvalidParameter(
                 unknown_choice(f"preset of {system.name}", read.preset, system.presets)
             )
-        study = cls(system, read.grid, read.replicates, seed=read.seed)
+        study = cls(system, read.grid, read.replicates, seed=read.seed, points=read.points)
         study.preset = read.preset
         return study
 
@@ -210,11 +219,36 @@ def _whole(name: str, value: Any, least: int) -> int:
     return int(value)
 
 
+def _alike(
+    points: Sequence[Mapping[str, Any]], grid: Mapping[str, Any]
+) -> Sequence[Mapping[str, Any]]:
+    """Return the points, or one without parameters; raise unless all name the same ones."""
+    for number, point in enumerate(points, 1):
+        if point.keys() != points[0].keys():
+            raise InvalidParameter(
+                f"point {number} names {', '.join(point) or 'nothing'}, the first one "
+                f"{', '.join(points[0])}; allowed: the same parameters in all points."
+            )
+    twice = sorted(grid.keys() & points[0].keys()) if points else []
+    if twice:
+        raise InvalidParameter(
+            f"{', '.join(twice)} is given in the points and in the grid; allowed: once. Leave it out of "
+            "one."
+        )
+    return points or [{}]
+
+
+def _distinct(points: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the distinct points in their order; none if they name no parameter."""
+    found = {canonical_json(point): point for point in points if point}
+    return list(found.values())
+
+
 def _product(
-    system: System, grid: Mapping[str, Any], replicates: int
+    system: System, grid: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], replicates: int
 ) -> tuple[tuple[Mapping[str, Any], ...], dict[str, list[Any]]]:
     axes = {name: axis_values(name, values) for name, values in grid.items()}
-    count = math.prod(len(values) for values in axes.values()) * replicates
+    count = math.prod(len(values) for values in axes.values()) * len(rows) * replicates
     most = 1_000_000  # a larger grid is probably a mistake
     if count > most:
         sizes = " x ".join(f"{name}: {len(values)}" for name, values in axes.items())
@@ -223,8 +257,9 @@ def _product(
             f"{most}. Split the study."
         )
     found: dict[str, Mapping[str, Any]] = {}
-    for combination in itertools.product(*axes.values()):
-        model = validate_parameters(system, dict(zip(axes, combination, strict=True)))
+    for row, combination in itertools.product(rows, itertools.product(*axes.values())):
+        wanted = dict(zip(axes, combination, strict=True)) | dict(row)
+        model = validate_parameters(system, wanted)
         point = without_negative_zero(model.model_dump(mode="json"))
         found[canonical_json(point)] = point
     names = list(system.parameters.model_fields)

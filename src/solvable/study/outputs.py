@@ -107,6 +107,8 @@ def repeat_command(system: System, asked: StudyFile) -> str:
     }
     if settings:
         words.append(f"--set {format_settings(settings)}")
+    if asked.points:
+        words.append("--points study.toml")
     if asked.replicates != base.replicates:
         words.append(f"--seeds {asked.replicates}")
     if asked.seed:

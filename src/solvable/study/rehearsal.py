@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from time import monotonic
@@ -27,6 +28,18 @@ from solvable.study.snapshot import read
 
 TRIAL_SECONDS = 20.0
 """Seconds after which no further replicate is started, and a running one is stopped."""
+
+ENOUGH_SECONDS = 5.0
+"""Seconds after which two replicates of a point are enough."""
+
+MOST_TRIALS = 6
+"""Most replicates of a point; their variance is then known within a factor of about two."""
+
+TESTED = ("holds", "fails")
+"""Statuses of claims that a study has tested."""
+
+SIMULATED = 12
+"""Simulated studies; how many of them can test a claim shows how certain the answer is."""
 
 
 @dataclass(frozen=True)
@@ -84,14 +97,25 @@ class DryRun:
         return min(self.workers, self.tasks) * max(peaks) if peaks else None
 
     @cached_property
-    def verdicts(self) -> list[Verdict]:
-        """Verdicts on simulated replicates with the predicted means and the scatter of the trials."""
-        return self.study.system.verdicts(self.points) if self.trials else []
+    def expectations(self) -> list[Expectation]:
+        """Return, for each claim, in how many simulated studies it can be tested."""
+        return [Expectation(verdicts) for verdicts in zip(*self.studies, strict=True)]
 
     @cached_property
-    def points(self) -> list[Point]:
-        """Points of the study with simulated replicates around the predicted values."""
-        return list(self._points()) if self.trials else []
+    def studies(self) -> list[list[Verdict]]:
+        """Verdicts of each simulated study."""
+        return [self.study.system.verdicts(points) for points in self.simulated]
+
+    @cached_property
+    def simulated(self) -> list[list[Point]]:
+        """Simulated studies: replicates with the predicted means, scattered as the trials are."""
+        if not self.trials:
+            return []
+        predictions = [self._predicted(place) for place in self._places]
+        return [
+            [self._simulated(k, place, predictions[place]) for place in self._places]
+            for k in range(SIMULATED)
+        ]
 
     def to_json(self) -> dict[str, Any]:
         """Return everything as plain data."""
@@ -103,15 +127,7 @@ class DryRun:
             "workers": self.workers,
             "seconds": self.seconds,
             "memory": self.memory,
-            "claims": [
-                {
-                    "claim": verdict.claim,
-                    "testable": answer_to(verdict),
-                    "notices": verdict.notices,
-                    "reason": verdict.reason if answer_to(verdict) in ("no", "error") else "",
-                }
-                for verdict in self.verdicts
-            ],
+            "claims": [expectation.to_json() for expectation in self.expectations],
             "error": self.error or None,
         }
 
@@ -123,40 +139,103 @@ class DryRun:
         distance = min(abs(trial.place - place) for trial in self.trials)
         return [trial for trial in self.trials if abs(trial.place - place) == distance]
 
-    def _points(self) -> Iterator[Point]:
-        """Return the points of the study with simulated replicates around the prediction."""
-        system = self.study.system
-        for place, parameters in enumerate(self.study.points):
-            setting = system.parameters(**parameters)
-            try:
-                prediction = plain_metrics(predicted_or_refused(system.predict, setting))
-            except (
-                Exception
-            ) as error:  # a system may raise any exception; the other points are judged
-                prediction = raised_prediction(error_line(error))
-            trials = [trial.metrics for trial in self._nearest(place)]
-            stream = random_stream("dry run", place)
-            drawn = {
-                name: _replicates(
-                    [trial.get(name) for trial in trials],
-                    prediction.get(name),
-                    self.study.replicates,
-                    stream,
-                )
-                for name in trials[0]
-            }
-            metrics = [
-                {name: values[replicate] for name, values in drawn.items()}
-                for replicate in range(self.study.replicates)
-            ]
-            yield Point(parameters, metrics, prediction, setting)
+    def _predicted(self, place: int) -> Point:
+        """Return a point of the study without replicates."""
+        system, parameters = self.study.system, self.study.points[place]
+        setting = system.parameters(**parameters)
+        try:
+            prediction = plain_metrics(predicted_or_refused(system.predict, setting))
+        except Exception as error:  # a system may raise any exception; the other points are judged
+            prediction = raised_prediction(error_line(error))
+        return Point(parameters, [], prediction, setting)
+
+    def _simulated(self, k: int, place: int, predicted: Point) -> Point:
+        """Return a point of the k-th simulated study."""
+        trials = [trial.metrics for trial in self._nearest(place)]
+        stream = random_stream("dry run", k, place)
+        drawn = {
+            name: _replicates(
+                [trial.get(name) for trial in trials],
+                predicted.prediction.get(name),
+                self.study.replicates,
+                stream,
+            )
+            for name in trials[0]
+        }
+        metrics = [
+            {name: values[replicate] for name, values in drawn.items()}
+            for replicate in range(self.study.replicates)
+        ]
+        return replace(predicted, metrics=metrics)
 
 
-def answer_to(verdict: Verdict) -> str:
-    """Return "can be tested", or why not, from the verdict on simulated replicates."""
-    if verdict.status in ("error", "not testable"):
-        return "error" if verdict.status == "error" else "no"
-    return "weakly" if verdict.weak else "yes"
+@dataclass(frozen=True)
+class Expectation:
+    """Verdicts on one claim in all simulated studies."""
+
+    verdicts: Sequence[Verdict]
+
+    @property
+    def claim(self) -> str:
+        """Name of the claim."""
+        return self.verdicts[0].claim
+
+    @property
+    def raised(self) -> str:
+        """Exception of the claim in one line; empty if none."""
+        return next((row.reason for row in self.verdicts if row.status == "error"), "")
+
+    @property
+    def tested(self) -> list[Verdict]:
+        """Verdicts of the studies that can test the claim."""
+        return [row for row in self.verdicts if row.status in TESTED]
+
+    @property
+    def share(self) -> float:
+        """Share of the studies that can test the claim."""
+        return len(self.tested) / len(self.verdicts)
+
+    @property
+    def weakly(self) -> bool:
+        """True if most of the studies that can test the claim do so weakly."""
+        return 2 * sum(row.weak for row in self.tested) > len(self.tested)
+
+    @property
+    def notices(self) -> float | None:
+        """Median of the smallest relative error of the prediction that would be noticed."""
+        known = [row.notices for row in self.tested if row.notices is not None]
+        return float(np.median(known)) if known else None
+
+    @property
+    def reason(self) -> str:
+        """Reason why the claim cannot be tested, from the middle of the studies that cannot."""
+        reasons = sorted(
+            (row.reason for row in self.verdicts if row.status == "not testable"),
+            key=lambda reason: [int(number) for number in re.findall(r"\d+", reason)],
+        )
+        return reasons[len(reasons) // 2] if reasons else ""
+
+    @property
+    def answer(self) -> str:
+        """Return "likely", "perhaps", "unlikely", "no" or "error", with the share where it varies."""
+        if self.raised:
+            return "error"
+        if self.share in (0.0, 1.0):
+            return "likely" if self.share else "no"
+        word = "likely" if self.share >= 0.8 else "unlikely" if self.share <= 0.2 else "perhaps"
+        return f"{word} ({len(self.tested)} of {len(self.verdicts)})"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return everything as plain data; `testable` is true from one half on."""
+        testable = not self.raised and self.share >= 0.5
+        return {
+            "claim": self.claim,
+            "testable": testable,
+            "share": self.share,
+            "weakly": testable and self.weakly,
+            "notices": self.notices,
+            "reason": self.raised or ("" if testable else self.reason),
+        }
 
 
 def dry_run(
@@ -164,10 +243,10 @@ def dry_run(
 ) -> DryRun:
     """Estimate time and memory of a study, and which claims it can test, without running it.
 
-    Up to two replicates at the first, the middle and the last point are measured for at most twenty
+    Two to six replicates at the first, the middle and the last point are measured for at most twenty
     seconds in a separate process, and dropped. Other points are assigned the time of the nearest
     measured one. Claims are judged on simulated replicates with the predicted means and the scatter of
-    the trials; with few trials this is rough.
+    the trials, several times, as few trials determine the scatter poorly.
 
     Parameters
     ----------
@@ -215,7 +294,9 @@ def _trials(study: Study) -> tuple[list[Trial], str]:
     executor = ProcessPoolExecutor(max_workers=1)
     end = monotonic() + TRIAL_SECONDS
     try:
-        for replicate in range(2):
+        for replicate in range(MOST_TRIALS):
+            if replicate >= 2 and monotonic() > end - TRIAL_SECONDS + ENOUGH_SECONDS:
+                break
             for place in places:
                 job = _job(study, place, replicate)
                 outcome: Outcome = executor.submit(execute_in_worker, job, os.getpid()).result(
@@ -241,7 +322,7 @@ def _job(study: Study, place: int, replicate: int) -> Job:
 def _replicates(
     trials: Sequence[Any], predicted: Any, replicates: int, stream: np.random.Generator
 ) -> list[Any]:
-    """Return values of a metric with the predicted mean and the scatter of trials."""
+    """Return values of a metric with the predicted mean and a scatter that the trials allow."""
     if any(isinstance(value, str) or value is None for value in (*trials, predicted or 0.0)):
         return [trials[0]] * replicates
     rows = [np.asarray(value, dtype=float) for value in trials]
@@ -255,12 +336,12 @@ def _replicates(
         variance = np.var(rows, axis=0, ddof=1)
         known = variance[np.isfinite(variance)]
         scatter = float(np.sqrt(known.mean())) if known.size else 0.0
-    scores = stream.standard_normal((replicates, *centre.shape))
-    if replicates > 1:  # of mean 0 and variance 1
-        scores = (scores - scores.mean(axis=0)) / scores.std(axis=0, ddof=1)
-    else:
-        scores[:] = 0.0
-    return [_plain(row) for row in centre + scatter * scores]
+    # The variance of k trials is uncertain by a factor k - 1 over chi² with k - 1 degrees of freedom.
+    freedom = len(rows) - 1
+    scatter *= float(np.sqrt(freedom / stream.chisquare(freedom))) if freedom else 0.0
+    scores = stream.standard_normal((replicates, *centre.shape)) if replicates > 1 else 0.0
+    drawn = np.broadcast_to(centre + scatter * scores, (replicates, *centre.shape))
+    return [_plain(row) for row in drawn]
 
 
 def _plain(row: np.ndarray) -> float | list[float | None]:
@@ -272,9 +353,10 @@ def _plain(row: np.ndarray) -> float | list[float | None]:
 def claim_table(found: DryRun) -> Table:
     """Return a table of claims: can they be tested, and with which error would they fail?"""
     table = Table("can be tested", "claim", Column("would notice", right=True))
-    for verdict in found.verdicts:
-        notices = MISSING if verdict.notices is None else f"{100 * verdict.notices:.2g} %"
-        table.add(answer_to(verdict), verdict.claim, notices)
+    for row in found.expectations:
+        notices = MISSING if row.notices is None else f"{100 * row.notices:.2g} %"
+        weakly = ", weakly" if row.tested and row.weakly else ""
+        table.add(f"{row.answer}{weakly}", row.claim, notices)
     return table
 
 
@@ -291,19 +373,19 @@ def sentences(found: DryRun) -> list[str]:
     memory = "" if found.memory is None else f" and {found.memory / 1e9:.1f} GB"
     workers = counted(found.workers, "worker")
     lines.append(f"Expected: about {format_duration(found.seconds)}{memory} on {workers}.")
-    refused = refusals(found.points)
+    refused = refusals(found.simulated[0])
+    rows = found.expectations
     reasons = [
-        f"{verdict.claim}: {verdict.reason.removesuffix(f'; {refused}')}"
-        for verdict in found.verdicts
-        if answer_to(verdict) in ("no", "error")
+        f"{row.claim}: {(row.raised or row.reason).removesuffix(f'; {refused}')}"
+        for row in rows
+        if row.raised or row.share < 0.5
     ]
-    answers = [answer_to(verdict) for verdict in found.verdicts]
-    weakly = f", {answers.count('weakly')} weakly" if "weakly" in answers else ""
-    able = answers.count("yes") + answers.count("weakly")
     gaps = [f"{refused[0].upper()}{refused[1:]}"] if refused else []
+    spread = np.std([sum(row.status in TESTED for row in study) for study in found.studies])
+    expected = sum(row.share for row in rows)
     return [
         *lines,
         *reasons,
         *gaps,
-        f"{able} of {len(answers)} claims can be tested{weakly}.",
+        f"About {expected:.0f} ± {spread:.0f} of {len(rows)} claims can be tested.",
     ]

@@ -48,7 +48,7 @@ def predict_anew(result: StudyResult, workers: int | None = None) -> StudyResult
     kept = [row for row in snapshot.failures if row[1] is not None or row[0] not in found]
     raised = [(one.identity, None, str(one.error)) for one in found.values() if one.error]
     again = replace(snapshot, points=points, failures=[*kept, *raised])
-    return StudyResult(result.directory, system, again, result.interrupted)
+    return replace(result, snapshot=again)
 
 
 def _predicted(jobs: Sequence[Job], workers: int | None) -> dict[str, Outcome]:

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from solvable import __version__
 from solvable.frame import registry
 from solvable.frame.drawn import Drawn, Fault
 from solvable.frame.points import Point, raised_prediction
@@ -55,12 +54,15 @@ class StudyResult(Shown, view=__name__):
         Content of the store.
     interrupted : bool
         Whether the run was stopped by Ctrl-C before it was complete.
+    fresh : frozenset of str
+        Tasks that this call has measured. All others may lack metrics that the claims need by now.
     """
 
     directory: Path
     system: System
     snapshot: Snapshot
     interrupted: bool = False
+    fresh: frozenset[str] = frozenset()
 
     @property
     def planned(self) -> int:
@@ -140,7 +142,7 @@ class StudyResult(Shown, view=__name__):
         former = set()
         for row in self.snapshot.tasks:
             metrics.setdefault(row["point"], []).append(row["metrics"])
-            if row["library"] != __version__:
+            if row["identity"] not in self.fresh:
                 former.add(row["point"])
         return [
             Point(parameters, metrics[identity], prediction, former=identity in former)

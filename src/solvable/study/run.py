@@ -87,7 +87,7 @@ def run_study(
     # refuse before hours of measurements
     _ = study.system.claims, study.system.panels
     study.check_limits()
-    interrupted = False
+    interrupted, fresh = False, set[str]()
     with Store(directory, study) as store:
         _write_description(study, directory)
         if share is None:
@@ -103,11 +103,12 @@ def run_study(
                 meter.report()
                 for outcome in stream:
                     store.commit(outcome)
+                    fresh.add(outcome.identity)
                     meter.add(outcome)
         except KeyboardInterrupt:
             interrupted = True
     found = load(directory, study.system)
-    result = StudyResult(directory, study.system, found.snapshot, interrupted)
+    result = StudyResult(directory, study.system, found.snapshot, interrupted, frozenset(fresh))
     result.write_records()
     return result
 

@@ -14,6 +14,7 @@ from solvable.frame.points import Point
 from solvable.frame.power import PowerRow
 from solvable.plots.numbers import MISSING, format_number, format_with_error
 from solvable.plots.tables import Column, Table, verdict_cell
+from solvable.plots.words import counted
 
 LONGEST_LIST = 24
 """Largest number of entries of a list in a table of metrics; a spectrum has thousands."""
@@ -72,7 +73,7 @@ def _verdict_row(verdict: Verdict) -> VerdictRow:
         verdict.claim,
         verdict.statement,
         verdict.outcome,
-        format_with_error(verdict.measured, verdict.standard_error),
+        _measured(verdict),
         expected,
         tolerance,
         MISSING if verdict.notices is None else f"{100 * verdict.notices:.2g} %",
@@ -82,10 +83,29 @@ def _verdict_row(verdict: Verdict) -> VerdictRow:
     )
 
 
-def verdict_table(verdicts: Sequence[Verdict], *, details: bool = True) -> Table:
-    """Return the table of verdicts; details are the power of each claim and its replicates."""
-    names = ["measured", "predicted", "tolerance"]
-    names += ["would notice", "replicates"] if details else []
+def _measured(verdict: Verdict) -> str:
+    """Write the measured value with its error, to at most a thousandth of the tolerance."""
+    value, error, tolerance = verdict.measured, verdict.standard_error, verdict.tolerance
+    if value is None or not error or not tolerance or error >= tolerance / 1000:
+        return format_with_error(value, error)
+    return format_with_error(round(value, 3 - int(np.floor(np.log10(tolerance)))), 0.0)
+
+
+def verdict_table(
+    verdicts: Sequence[Verdict], *, details: bool = True, room: int | None = None
+) -> Table:
+    """Return the table of verdicts with the power of each claim; details are its replicates.
+
+    Without details, a table wider than `room` characters leaves out the power.
+    """
+    table = _verdict_table(verdicts, 5 if details else 4)
+    narrow = not details and room is not None and table.width > room
+    return _verdict_table(verdicts, 3) if narrow else table
+
+
+def _verdict_table(verdicts: Sequence[Verdict], columns: int) -> Table:
+    """Return the table with the first of its columns of numbers."""
+    names = ["measured", "predicted", "tolerance", "would notice", "replicates"][:columns]
     table = Table("verdict", "claim", *(Column(name, right=True) for name in names))
     for row in verdict_rows(verdicts):
         numbers = (row.measured, row.expected, row.tolerance, row.notices, row.replicates)
@@ -99,12 +119,84 @@ def power_table(rows: Sequence[PowerRow]) -> Table:
     table = Table("verdict", "claim", *numbers, Column("chance learner", wrap=False))
     for row in rows:
         ends = (row.fails_from_above, row.fails_from_below)
-        never = MISSING if row.status in ("not testable", "error") else "never"
+        unknown = row.status in ("not testable", "error") and not row.powerless
+        never = MISSING if unknown else "never"
         shown = [never if x is None else format_number(x, 2) for x in ends]
-        status = row.status if row.passes or row.error else "not testable"
-        if status == "holds" and row.notices is not None and row.notices > WEAK:
-            status = "holds weakly"
-        table.add(verdict_cell(status), row.claim, *shown, row.chance)
+        weak = row.status == "holds" and row.notices is not None and row.notices > WEAK
+        table.add(
+            verdict_cell("holds weakly" if weak else row.status), row.claim, *shown, row.chance
+        )
+    return table
+
+
+def counts_line(verdicts: Sequence[Verdict]) -> str:
+    """Return how many claims hold, fail, raised, and need other settings or replicates."""
+    counts = verdict_summary(verdicts)
+    weakly = counts["holds weakly"]
+    holding = counts["holds"] + weakly
+    open_ = [verdict for verdict in verdicts if verdict.status == "not testable"]
+    noisy = sum("more replicate" in verdict.reason for verdict in open_)
+    first = f"{counted(holding, 'claim')} {'holds' if holding == 1 else 'hold'}"
+    first += f" ({weakly} weakly), " if weakly else ", "
+    first += f"{counts['fails']} {'fails' if counts['fails'] == 1 else 'fail'}"
+    rest = [f"{counts['error']} raised an error"] if counts["error"] else []
+    if len(open_) > noisy:
+        needs = "needs" if len(open_) - noisy == 1 else "need"
+        rest.append(f"{len(open_) - noisy} {needs} other settings")
+    if noisy:
+        rest.append(f"{noisy} {'needs' if noisy == 1 else 'need'} more replicates")
+    return "; ".join([first, *([", ".join(rest)] if rest else [])]) + "."
+
+
+class RawRow(NamedTuple):
+    """A measured number next to its prediction, where no claim judges it."""
+
+    metric: str  # with the entry of a list from 1
+    setting: str
+    measured: float
+    standard_error: float | None  # None with one replicate
+    predicted: float
+
+    @property
+    def distance(self) -> float | None:
+        """Deviation in standard errors."""
+        if not self.standard_error:
+            return None
+        return (self.measured - self.predicted) / self.standard_error
+
+
+def raw_rows(points: Sequence[Point]) -> list[RawRow]:
+    """Return every number that is both measured and predicted, by metric and then by point."""
+    rows = []
+    varied = varying_parameters(points)
+    names = dict.fromkeys(name for point in points for name in point.prediction)
+    for name in names:
+        for point in points:
+            pair = [point.metrics[0].get(name), point.prediction.get(name)] if point.metrics else []
+            if not pair or any(value is None or isinstance(value, str) for value in pair):
+                continue
+            measured, expected = point.mean(name), point.predicted(name)
+            if measured.shape != expected.shape or measured.size > LONGEST_LIST:
+                continue
+            errors = point.standard_error(name)
+            where = ", ".join(f"{key}={format_value(point.parameters[key])}" for key in varied)
+            for index in np.ndindex(measured.shape):
+                if np.isfinite(measured[index]) and np.isfinite(expected[index]):
+                    error = float(errors[index]) if np.isfinite(errors[index]) else None
+                    label = f"{name}[{index[0] + 1}]" if index else name
+                    numbers = (float(measured[index]), error, float(expected[index]))
+                    rows.append(RawRow(label, where, *numbers))
+    return rows
+
+
+def raw_table(rows: Sequence[RawRow]) -> Table:
+    """Return the table of numbers that no claim judges, with deviations in standard errors."""
+    numbers = (Column(name, right=True) for name in ("measured", "predicted", "standard errors"))
+    table = Table("metric", "at", *numbers)
+    for row in rows:
+        distance = MISSING if row.distance is None else f"{row.distance:+.1f}"
+        measured = format_with_error(row.measured, row.standard_error)
+        table.add(row.metric, row.setting, measured, format_number(row.predicted), distance)
     return table
 
 

@@ -24,11 +24,19 @@ class StudyFile(BaseModel):
     replicates: int = 1
     seed: int = 0
     grid: dict[str, Any] = {}
+    points: list[dict[str, Any]] = []
 
 
-def format_study(header: Mapping[str, Any], grid: Mapping[str, Sequence[Any]]) -> str:
-    """Write a study as TOML; header entries that are None are omitted."""
+def format_study(
+    header: Mapping[str, Any],
+    grid: Mapping[str, Sequence[Any]],
+    points: Sequence[Mapping[str, Any]] = (),
+) -> str:
+    """Write a study as TOML; header entries that are None, and no points, are omitted."""
     lines = [f"{key} = {_value(key, item)}" for key, item in header.items() if item is not None]
+    if points:
+        rows = (", ".join(f"{_key(k)} = {_value(k, v)}" for k, v in row.items()) for row in points)
+        lines += ["points = [", *(f"  {{ {row} }}," for row in rows), "]"]
     lines += ["", "[grid]"]
     lines += [f"{_key(name)} = {_value(name, list(values))}" for name, values in grid.items()]
     return "\n".join(lines) + "\n"

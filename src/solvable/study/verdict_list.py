@@ -51,7 +51,7 @@ class Verdicts(TableList[Verdict]):
     r"""Verdicts of a study: a list of :class:`~solvable.frame.claims.Verdict` that is also a table.
 
     Numbers are rounded by their standard errors, as in the terminal. ``details=True`` adds the
-    columns "would notice" and "replicates" to LaTeX and Markdown; ``to_dataframe()`` has every
+    column "replicates" to LaTeX and Markdown; ``to_dataframe()`` has every
     field, not rounded.
 
     Examples
@@ -61,13 +61,13 @@ class Verdicts(TableList[Verdict]):
     ...     "quadratic-network", preset=None, dimension=10, samples=[40, 60], seeds=2, workers=1
     ... )
     >>> print(found.verdicts.to_markdown().splitlines()[0])
-    | verdict | claim | measured | predicted | tolerance |
+    | verdict | claim | measured | predicted | tolerance | would notice |
     >>> found.verdicts.to_latex().splitlines()[0]
-    '\\begin{tabular}{llrrr}'
+    '\\begin{tabular}{llrrrr}'
     """
 
     def table(self, *, details: bool = False) -> Table:
-        """Return the table of the terminal; details are the power of each claim and its replicates."""
+        """Return the table of the terminal; details are the replicates of each claim."""
         return verdict_table(self, details=details)
 
     def _rows(self) -> Iterable[dict[str, Any]]:

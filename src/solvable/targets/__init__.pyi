@@ -1,6 +1,7 @@
 from solvable.models.compositional.target import CompositionalTarget as CompositionalTarget
 from solvable.models.hierarchy.grammar.boolean import DeepQuadraticBoolean as DeepQuadraticBoolean
 from solvable.models.hierarchy.labels.target import LabelHierarchy as LabelHierarchy
+from solvable.models.hierarchy.sparse import SparseRandomHierarchy as SparseRandomHierarchy
 from solvable.models.hierarchy.target import RandomHierarchy as RandomHierarchy
 from solvable.models.late_interaction.teacher import (
     LateInteractionTeacher as LateInteractionTeacher,

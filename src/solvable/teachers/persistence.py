@@ -98,7 +98,7 @@ def load_teacher(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str,
     if version > FORMAT:
         raise InvalidData(
             f"{path} has format {version}; this version of solvable reads up to {FORMAT}. "
-            "Install a newer solvable."
+            "Install solvable from a newer checkout."
         )
     if saved_kind != kind:
         raise InvalidData(f"{path} holds a {saved_kind}, not a {kind}. Use {saved_kind}.load.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -55,9 +56,9 @@ def test_shards_without_an_index_must_be_complete(sharded):
     ("places", "words"),
     [
         (PLACES | {"c": "gone.safetensors"}, "of which 1 is missing: gone.safetensors"),
-        (PLACES | {"c": "../other/secret.safetensors"}, "names of files in the same folder"),
-        (PLACES | {"c": "/etc/passwd"}, "names of files in the same folder"),
-        (PLACES | {"c": "..\\secret.safetensors"}, "names of files in the same folder"),
+        (PLACES | {"c": "../other/secret.safetensors"}, "is outside the folder"),
+        (PLACES | {"c": "/etc/passwd"}, "is outside the folder"),
+        (PLACES | {"c": "..\\secret.safetensors"}, "is outside the folder"),
         (PLACES | {"c": 3}, "a file name is no text"),
         ({}, "it lists no array"),
         ([], "it lists no array"),
@@ -109,15 +110,27 @@ def test_one_file_is_chosen_and_the_others_are_named(tmp_path):
 
 
 def test_shards_may_be_links_as_in_the_cache_of_a_hub(sharded, tmp_path_factory):
-    blobs = tmp_path_factory.mktemp("blobs")
+    model = tmp_path_factory.mktemp("models--one")
+    blobs, revision = model / "blobs", model / "snapshots" / "abc"
+    blobs.mkdir()
+    revision.parent.mkdir()
+    sharded = sharded.rename(revision)
     for name in (FIRST, SECOND):
         (sharded / name).rename(blobs / name)
-        (sharded / name).symlink_to(blobs / name)
+        (sharded / name).symlink_to(Path("..", "..", "blobs", name))
     assert len(open_weights(sharded).arrays) == 2
     (blobs / FIRST).unlink()
     (sharded / FIRST).unlink()
     (sharded / FIRST).symlink_to(sharded / FIRST)
-    with pytest.raises(InvalidData, match="missing"):
+    with pytest.raises(InvalidData, match="points elsewhere"):
+        open_weights(sharded)
+
+
+def test_a_link_out_of_the_folder_is_refused(sharded, tmp_path_factory):
+    other = tmp_path_factory.mktemp("other")
+    (sharded / SECOND).rename(other / SECOND)
+    (sharded / SECOND).symlink_to(other / SECOND)
+    with pytest.raises(InvalidData, match=r"a link to .* is outside the folder"):
         open_weights(sharded)
 
 
@@ -144,7 +157,7 @@ def test_what_is_no_folder_of_weights_is_named(tmp_path, files, words):
     ("name", "words"),
     [
         ("w.pkl", "a pickle"),
-        ("w.joblib", "fitted network"),
+        ("w.joblib", "pass the object"),
         ("w.msgpack", "flax"),
         ("w.tflite", "TensorFlow Lite"),
         ("w.pt2", "exported program"),

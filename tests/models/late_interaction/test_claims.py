@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 
 from solvable.arrays import random_stream
 from solvable.frame.points import Point
-from solvable.models.late_interaction.claims import CLAIMS, USUAL, predicted_signal, worth
+from solvable.models.late_interaction.claims import CLAIMS, predicted_signal, worth
 from solvable.models.late_interaction.figures import true_eigenvalues
 from solvable.models.late_interaction.measure import measure
 from solvable.models.late_interaction.parameters import LateInteractionParameters
@@ -68,41 +68,11 @@ def test_predicted_signal_to_noise_against_a_simulation():
             "dense-stays-at-the-ceiling", {"ndcg": 0.24}, {"ndcg": 0.4},
             {"pipeline": "dense", "queries": 4_000},
         ),
-        (
-            "dense-kernel-read-with-maxsim", {"ndcg": 0.24, "maxsim_ndcg": 0.6},
-            {"ndcg": 0.24, "maxsim_ndcg": 0.3}, {"pipeline": "dense", "queries": 4_000},
-        ),
-        (
-            "distillation-with-maxsim-beats-dense", {"gain": 0.58}, {"gain": 0.3},
-            {"pipeline": "a", "queries": 4_000},
-        ),
-        (
-            "supervision-with-maxsim-helps", {"gain": 0.08}, {"gain": 0.0},
-            {"pipeline": "b", "queries": 4_000},
-        ),
-        (
-            "full-pre-training-helps-short-fine-tuning", {"gain": 0.02}, {"gain": 0.0},
-            {"pipeline": "c", "queries": 16_000, "supervised_queries": 200,
-             "distillation_queries": 50},
-        ),
-        (
-            "full-pre-training-learns-a-better-kernel", {"first_phase_gain": 0.1},
-            {"first_phase_gain": 0.0},
-            {"pipeline": "c", "queries": 16_000, "supervised_queries": 200,
-             "distillation_queries": 50},
-        ),
     ],
 )  # fmt: skip
 def test_claims_hold_and_fail(name: str, right: dict, wrong: dict, settings: dict):
     assert verdict(name, made(right, **settings)) == "holds"
     assert verdict(name, made(wrong, **settings)) == "fails"
-
-
-def test_references_of_pipelines_are_those_of_the_usual_parameters():
-    defaults = LateInteractionParameters()
-    assert {name: getattr(defaults, name) for name in USUAL} == USUAL
-    other = made({"gain": 0.58}, pipeline="a", queries=4_000, dimension=40)
-    assert verdict("distillation-with-maxsim-beats-dense", other) == "not testable"
 
 
 def test_eigenvalues_of_the_teacher_have_trace_one():

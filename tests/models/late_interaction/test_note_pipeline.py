@@ -35,6 +35,7 @@ def trained(seed: int, first: int, second: int, third: int) -> dict[str, float]:
         alone = Phase("distillation", "multi-vector", first, 5, 16, 5e-3, 0.5)
         last = train_phases(teacher, [alone], rng=np.random.default_rng((seed, 1)))[-1]
         readings["distillation alone"] = last.factor, "multi-vector"
+        readings["dense with maxsim"] = students["dense"][-1].factor, "multi-vector"
     return score_readings(teacher, readings, np.random.default_rng((seed, 2)))
 
 
@@ -55,6 +56,9 @@ def test_check_8_order_of_pipelines():
     assert 0.88 <= mean["b"] <= 0.93
     assert 0.86 <= mean["c"] <= 0.93
     assert (found["a"] < found["b"]).all()
+    # The kernel of the dense pipeline holds more than its pooled scores use.
+    assert mean["dense with maxsim"] > 2 * mean["dense"]
+    assert 0.5 <= mean["a"] - mean["dense"] <= 0.65
     assert mean["distillation alone"] >= 0.93
 
 

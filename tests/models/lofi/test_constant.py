@@ -56,7 +56,7 @@ def test_direction_and_null_are_predicted_at_three_sizes(features, dimension, ra
 
 def test_a_direction_is_lost_where_it_crosses_the_eigenvalues_of_the_constant():
     setting = {"dimension": 20, "ratio": 30.0, "channel": "square", "lift": "gelu"}
-    means, errors, expected = measured(12, **setting)
+    means, errors, expected = measured(12, features="as-published", **setting)
     name = "subspace_overlap"
     # Tolerance 0.1: nearly equal eigenvalues share the direction at random.
     assert means[name] == pytest.approx(expected[name], abs=0.1 + 3 * errors[name])
@@ -165,3 +165,23 @@ def test_the_measured_filter_is_that_of_the_estimators(features):
     # Leave out the eigenvalue of the constant, as the measurement does.
     upper = np.sort(model.filters_[0].eigenvalues)[::-1][int(features == "as-published")]
     assert record["eigenvalue"] == pytest.approx(parameters.samples * upper, rel=1e-6)
+
+
+def test_the_default_filter_after_a_lift_keeps_the_direction() -> None:
+    rng = np.random.default_rng(5)
+    d, n = 60, 900
+    # Independent of the system: 6,000 random ReLU features minus their mean, and a leading eigenvector
+    X, theta = rng.standard_normal((n, d)), np.eye(d)[0]
+    T = np.where(X[:, 0] ** 2 > 0.454936423, 1.0, -1.0)
+    W = rng.standard_normal((d, 6_000))
+    Z = np.maximum(X @ W / np.sqrt(d), 0.0)
+    Z -= Z.mean(axis=0)
+    values, vectors = np.linalg.eigh(Z @ Z.T)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    _, leading = np.linalg.eigh(root.T @ (T[:, None] * root))
+    linear = W @ (Z.T @ (vectors @ (leading[:, -1] / np.sqrt(np.maximum(values, 1e-9)))))
+    overlap = float((theta @ linear) ** 2 / (linear @ linear))
+    parameters = NeuralLoFiParameters(lift="relu", dimension=d, ratio=n / d)
+    assert parameters.features == "centred"
+    # Standard deviation of the overlap between samples: about 0.02
+    assert abs(overlap - predict(parameters)["squared_overlap"][0]) < 0.08

@@ -9,6 +9,7 @@ from solvable.errors import InvalidParameter
 from solvable.models.multi_index.equal_directions import EqualDirections
 from solvable.models.multi_index.hierarchy import hierarchical_thresholds
 from solvable.models.multi_index.overlaps import (
+    arranged,
     detected_components,
     mapped_labels,
     predict_spectral,
@@ -75,6 +76,24 @@ def test_overlaps_agree_with_simulated_matrices(link, features, decay, noise, ra
     assert float(np.abs(found.squared_overlap - mean).mean()) < 0.03
 
 
+@pytest.mark.parametrize(
+    ("link", "ratio", "label_map"),
+    [
+        ("tanh(2*z)", 6, "tanh"),  # E[T G] = 0: no feature is found at any ratio
+        ("he2", 1.5, "tanh"),
+        ("abs", 1.5, "square"),
+    ],
+)
+def test_weak_features_have_the_share_of_the_eigenvectors_at_both_ends(link, ratio, label_map):
+    channel = power_law_channel(link, features=5, decay=1.0, noise=0.5)
+    found = predict_spectral(
+        channel.pair_moments, label_map=label_map, sample_ratio=ratio, dimension=120
+    ).squared_overlap
+    mean, error = measured(channel, 120, ratio, label_map, seeds=100)
+    # A fifth of p/d, the share that random directions have; one end alone has half of it.
+    assert (np.abs(found - mean) < 0.2 * 5 / 120 + 3 * error).all(), (found, mean, error)
+
+
 def detected(channel, dimension, ratio, seed):
     """Squared overlap of each feature with the eigenvectors 2 % beyond the edge of one permutation."""
     target = MultiIndexTarget(dimension, channel, seed=seed)
@@ -134,10 +153,63 @@ def test_equal_features_of_a_link_that_is_not_even_have_equal_overlaps(link, fea
     assert found.rotation.T @ found.rotation == pytest.approx(np.eye(features), abs=1e-6)
     equal = EqualDirections(channel.links[0], features, 0.3)
     law = equal.law(mapped_labels(equal.channel.moments, label_map))
-    spectrum = label_weighted_spectrum(law, ratio=150, dimension=120)
+    alone = arranged(law, np.eye(features), 150 * 120, 120)
     assert np.sort(found.individual_overlap) == pytest.approx(
-        np.sort(spectrum.squared_overlap), abs=1e-3
+        np.sort(alone.individual_overlap), abs=1e-3
     )
+
+
+LINKS = {"he2": lambda z: (z**2 - 1) / 2**0.5, "sin": np.sin}
+
+
+def simulated(link, amplitudes, noise, d, n, sets):
+    """Mean projections of directions, and their sum's, on the leading eigenvectors for T = y."""
+    p, rng, rows = amplitudes.size, np.random.default_rng(0), []
+    nodes, chance = np.polynomial.hermite_e.hermegauss(60)
+    scale = np.sqrt(chance @ LINKS[link](nodes) ** 2 / chance.sum())
+    for _ in range(sets):
+        X = rng.standard_normal((n, d))
+        y = LINKS[link](X[:, :p]) @ amplitudes / scale + noise**0.5 * rng.standard_normal(n)
+        T = (y - y.mean()) / y.std()
+        values, vectors = np.linalg.eigh((X * T[:, None]).T @ X)
+        edges = np.linalg.eigvalsh((X * rng.permutation(T)[:, None]).T @ X)[[0, -1]]
+        beyond = np.maximum(values - edges[1], edges[0] - values)
+        rows.append(np.sum(vectors[:p, np.argsort(-beyond)[:p]] ** 2, axis=1))
+    return np.mean(rows, axis=0), np.std(rows, axis=0) / np.sqrt(sets)
+
+
+@pytest.mark.parametrize(
+    ("link", "features", "decay", "noise", "d", "n"),
+    [
+        # lengths of inputs: 0.48 was predicted for 0.44
+        ("he2", 4, 0.0, 0.242, 75, 675),
+        # without strengths each direction took the same eigenvector: 0.36 was predicted for 0.19
+        ("sin", 6, 1.0, 0.3, 71, 4_400),
+    ],
+)
+def test_overlaps_in_few_dimensions(link, features, decay, noise, d, n):
+    channel = power_law_channel(link, features=features, decay=decay, noise=noise)
+    mean, error = simulated(link, np.array(channel.amplitudes), noise, d, n, 200)
+    found = predict_spectral(
+        channel.pair_moments, label_map="identity", sample_ratio=n / d, dimension=d
+    )
+    # the prediction is a mean over 120 matrices
+    assert (np.abs(found.squared_overlap - mean) < 4 * error + 0.005).all()
+    if not decay:
+        total = abs(found.squared_overlap.mean() - mean.mean())
+        assert total < 3 * error.mean() / features**0.5 + 0.015
+
+
+def test_unbounded_labels_give_smooth_predictions():
+    """Weights that no sample reaches were poles at the edge: jumps of 0.03 between sample ratios."""
+    channel = power_law_channel("gelu", features=4, decay=1.22, noise=0.344)
+    first = [
+        predict_spectral(
+            channel.pair_moments, label_map="identity", sample_ratio=n / 142, dimension=142
+        ).squared_overlap
+        for n in (1_939, 1_941, 1_943, 1_945)
+    ]
+    assert np.ptp(first, axis=0).max() < 0.004
 
 
 @pytest.mark.parametrize(("features", "dimension"), [(9, 20), (5, 150)])

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from solvable.models.sequential.asymptotics import asymptotic_error, expand, recovered_count
+from solvable.models.sequential.system import system
 from solvable.models.sequential.target import HierarchicalTarget
 from solvable.moment_spectrum.moments import finite_size_moments
 
@@ -34,6 +35,17 @@ def expansion():
     )
     moments = finite_size_moments([target])
     return expand(moments.law, moments.pair_products, N)
+
+
+def test_no_asymptotic_error_above_that_of_a_constant():
+    """The power law exceeds 1 at few samples, where there is no prediction (sequential 31)."""
+    setting = {"dimension": 20, "features": 4, "decay": 1.0}
+    errors = [
+        system.predict(system.parameters(**setting, samples=n))["normalised_mse_asymptotic"]
+        for n in (500, 200_000)
+    ]
+    assert errors[0] is None
+    assert 0 < errors[1] < 1
 
 
 @pytest.mark.parametrize("side", ["outside", "inside"])

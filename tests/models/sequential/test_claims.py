@@ -106,7 +106,13 @@ def whole(**changes):
     return [perfect(setting, spectrum=lambda _: change(spectrum))]
 
 
+def plain(**changes):
+    setting = {"dimension": 20, "features": 3, "correction": "none"}
+    return points(setting, (20, 40), 210, **changes)
+
+
 CASES = {
+    "overlap-of-plain-operators": (plain, {"squared_overlap": scaled(0.8)}),
     "overlap-of-each-feature": (hermite, {"squared_overlap": scaled(0.9)}),
     "mean-overlap": (hermite, {"mean_squared_overlap": scaled(0.95)}),
     "loss-far-above-threshold": (

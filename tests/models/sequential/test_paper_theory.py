@@ -7,7 +7,7 @@ import pytest
 
 from solvable.moment_spectrum.quadratic_forms import degree_two_energy, quadratic_index_variance
 from solvable.operators import HermiteFeatures
-from solvable.spectra.near_semicircle import overlap_at_threshold, spiked_overlap
+from solvable.spectra.near_semicircle import spiked_overlap
 from solvable.spectra.outliers import resolvent_outliers
 from solvable.theory import best_kernel_error
 
@@ -113,7 +113,7 @@ def test_check_14_overlap_at_threshold(size, repeats):
     # 0.1 plus three standard errors: single overlaps scatter by as much as their mean.
     assert mean == pytest.approx(0.85, abs=0.1 + 3 * error)
     # With the finite-size factor 1/(1 + 0.85 D^(-1/3)) standard errors suffice.
-    assert mean == pytest.approx(overlap_at_threshold(size) / unit, abs=3.5 * error)
+    assert mean == pytest.approx(0.85 / (1 + 0.85 * unit), abs=3.5 * error)
 
 
 @pytest.mark.slow

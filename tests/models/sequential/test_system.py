@@ -93,7 +93,7 @@ def test_the_teacher_is_the_target_that_was_measured():
         {"readout": "tanh"},
         {"first_layer": "random"},
         {"label_map": "clip"},
-        {"label_map": "identity"},
+        {"label_map": "identity", "dimension": 14},
         {"signs": "random"},
         {"signs": "positive"},
         {"second_layer": "in-sample"},

@@ -240,7 +240,6 @@ def test_claims_hold_of_what_is_predicted_and_fail_of_what_is_not():
     elsewhere = {
         "samples-grow-with-dimension",
         "samples-grow-with-context",
-        *LAYERS,
         *KERNELS,
         *PARITY,
     }
@@ -267,7 +266,6 @@ def test_claims_hold_of_what_is_predicted_and_fail_of_what_is_not():
             assert row.chance == ("not testable" if slope else "fails"), row
 
 
-LAYERS = ("second-layer-takes-over",)
 KERNELS = {claim.name for claim in KERNEL_CLAIMS}
 PARITY = {claim.name for claim in PARITY_CLAIMS}
 
@@ -296,30 +294,6 @@ def test_samples_grow_with_the_dimension(deep):
     wrong = verdict(curves(1.35, deep))
     assert wrong.measured == pytest.approx(1.35, abs=0.03)
     assert wrong.status == "fails"
-
-
-def layers(first, second):
-    sizes = {"second_width_ratio": 5.0}
-    return [
-        made(
-            20.0,
-            0.3,
-            None,
-            sizes=sizes | {"width_ratio": ratio},
-            outliers=first(ratio) + 0.0027 * 8 * ratio,
-            second_outliers=second(ratio),
-        )
-        for ratio in (2.0, 4.0, 8.0, 16.0)
-    ]
-
-
-def test_layers_hand_over():
-    handed = layers(lambda ratio: min(ratio, 5.0) ** 0.5, lambda ratio: 0.2 + 0.04 * ratio)
-    found = statuses(handed)
-    assert [found[name] for name in LAYERS] == ["holds"]
-    kept = layers(lambda ratio: ratio**0.5, lambda ratio: 0.2)
-    found = statuses(kept)
-    assert [found[name] for name in LAYERS] == ["fails"]
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,11 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from solvable.errors import InvalidData
+from solvable.paths import place_inside
 from solvable.plots.words import counted, listed
 
 _INDEX = (".safetensors.index.json", ".bin.index.json")
@@ -87,12 +88,11 @@ def _of_index(folder: Path, name: str) -> FolderFiles:
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise InvalidData(f"{path} is a damaged index ({error}). {again}") from error
     shards = list(dict.fromkeys(places.values()))
-    outside = [shard for shard in shards if not _is_inside(shard)]
-    if outside:
-        raise InvalidData(
-            f"{path} names {outside[0][:80]!r}; allowed: names of files in the same folder. Do not use "
-            "this index: it points elsewhere."
-        )
+    for shard in shards:
+        try:
+            place_inside(folder, shard)
+        except InvalidData as error:
+            raise InvalidData(f"{path} points elsewhere: {error}") from error
     missing = [shard for shard in shards if not (folder / shard).is_file()]
     if missing:
         raise InvalidData(
@@ -100,12 +100,6 @@ def _of_index(folder: Path, name: str) -> FolderFiles:
             f"{'is' if len(missing) == 1 else 'are'} missing: {listed(missing, 3)}. {again}"
         )
     return FolderFiles(tuple(folder / shard for shard in sorted(shards)), places)
-
-
-def _is_inside(name: str) -> bool:
-    place = PurePosixPath(name.replace("\\", "/"))
-    parts = place.parts
-    return bool(parts) and not place.is_absolute() and ".." not in parts and "\0" not in name
 
 
 def _of_shards(folder: Path, shards: list[str], found: list[str]) -> FolderFiles:
@@ -140,25 +134,29 @@ def _unclear(folder: Path, names: list[str]) -> InvalidData:
 def _nothing(folder: Path, names: list[str]) -> InvalidData:
     """Return the error for a folder without weights, with a remedy for known layouts."""
     below = sorted(entry.name for entry in folder.iterdir() if entry.is_dir())
+    what = ""
     if "saved_model.pb" in names:
-        return InvalidData(
-            f"{folder} is a TensorFlow SavedModel, which holds a program; allowed: files of weights. In "
-            "TensorFlow: numpy.savez('model.npz', **{v.name: v.numpy() for v in model.variables})."
+        what = "is a TensorFlow SavedModel, which holds a program"
+        remedy = (
+            "In TensorFlow: numpy.savez('m.npz', **{v.name: v.numpy() for v in model.variables})"
         )
-    if {"_CHECKPOINT_METADATA", "_METADATA", "manifest.ocdbt"} & set(
-        names
-    ) or "ocdbt.process_0" in below:
-        return InvalidData(
-            f"{folder} is a checkpoint of JAX's orbax, which is not read; allowed: files of weights. "
+    elif {"_CHECKPOINT_METADATA", "_METADATA", "manifest.ocdbt", "ocdbt.process_0"} & {
+        *names,
+        *below,
+    }:
+        what = "is a checkpoint of JAX's orbax, which is not read"
+        remedy = (
             "In Python: restore it with orbax.checkpoint, and pass the tree of parameters to "
-            "solvable.diagnose_weights."
+            "solvable.diagnose_weights"
         )
-    if any(name.endswith(".index") or ".data-0" in name for name in names):
-        return InvalidData(
-            f"{folder} is a TensorFlow checkpoint, which is not read; allowed: files of weights. In "
-            "TensorFlow: save tf.train.load_checkpoint(path).get_tensor(name) of each name with "
-            "numpy.savez."
+    elif any(name.endswith(".index") or ".data-0" in name for name in names):
+        what = "is a TensorFlow checkpoint, which is not read"
+        remedy = (
+            "In TensorFlow: save tf.train.load_checkpoint(path).get_tensor(name) of each name with "
+            "numpy.savez"
         )
+    if what:
+        return InvalidData(f"{folder} {what}; allowed: files of weights. {remedy}.")
     seen = f"it has {listed(names, 4)}" if names else "it has no file"
     seen += f" and the folders {listed(below, 4)}" if below else ""
     return InvalidData(

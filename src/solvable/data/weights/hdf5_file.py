@@ -6,7 +6,8 @@ import io
 import re
 import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -15,43 +16,27 @@ import numpy as np
 
 from solvable.data.weights.stored import StoredArray, Weights, broken, of_numpy, package
 from solvable.errors import InvalidData
-from solvable.numpy_files import ZIP_ERRORS, check_unpacked, shape_fault
+from solvable.numpy_files import MOST_PACKED, ZIP_ERRORS, check_unpacked, shape_fault
 from solvable.paths import error_line
 
 MEMBER = "model.weights.h5"  # file of the weights in a .keras archive
 
-_OPTIMISER = re.compile(r"(?:optimizer|optimizer_weights|_optimizer)(?:/|$)")
 
-
-def open_hdf5(path: Path) -> Weights:
-    """Return the arrays of an HDF5 file; moments of an optimiser are left out."""
-    return _opened(path, zipped=False)
-
-
-def open_keras(path: Path) -> Weights:
-    """Return the weights of a .keras archive; its configuration, which may name code, is not read."""
-    return _opened(path, zipped=True)
-
-
-def _opened(path: Path, *, zipped: bool) -> Weights:
-    arrays: list[StoredArray] = []
-    left_out = 0
+def open_hdf5(path: Path, *, zipped: bool = False) -> Weights:
+    """Return the arrays of an HDF5 file, or of the one in a .keras archive, whose code is not read."""
     with _file(path, zipped=zipped) as file:
-        for place, dataset in datasets_of(path, file):
-            name = name_of(place)
-            if _OPTIMISER.match(name):
-                left_out += 1
-            else:
-                arrays.append(_described(path, zipped, place, name, dataset))
-    notes = (f"Arrays of the optimiser are not read: {left_out}.",) if left_out else ()
-    return Weights(path.name, tuple(arrays), (path,), notes=notes)
+        arrays = tuple(
+            _described(path, zipped, place, name_of(place), dataset)
+            for place, dataset in datasets_of(path, file)
+        )
+    return Weights(path.name, arrays, (path,))
 
 
 @contextmanager
 def _file(path: Path, *, zipped: bool) -> Iterator[Any]:
     h5py = package("h5py", "weights", path)
-    with path.open("rb") as raw:
-        source: Any = _member(path, raw) if zipped else path
+    opened: Any = nullcontext(path)
+    with path.open("rb") as raw, _member(path, raw) if zipped else opened as source:
         try:
             file = h5py.File(source, "r")
         except (OSError, RuntimeError, ValueError) as error:
@@ -71,7 +56,9 @@ def _member(path: Path, raw: BinaryIO) -> io.BytesIO | io.RawIOBase:
             with archive.open(entry):  # checks the local header, and moves to its end
                 raw.seek(entry.header_offset + 26)
                 name, extra = (int.from_bytes(raw.read(2), "little") for _ in range(2))
-            return _Part(raw, entry.header_offset + 30 + name + extra, entry.file_size)
+            return _Part(path, entry.header_offset + 30 + name + extra)
+        if entry.file_size > MOST_PACKED * max(entry.compress_size, 1):
+            raise ValueError("it announces more data than can be packed into its size")
         check_unpacked(entry.file_size, f"{path}: {MEMBER}")
         with archive.open(entry) as stream:
             # At most the announced size is unpacked, whatever follows.
@@ -86,31 +73,20 @@ def _member(path: Path, raw: BinaryIO) -> io.BytesIO | io.RawIOBase:
         ) from error
 
 
-class _Part(io.RawIOBase):
-    """Part of an open file, as a file."""
+class _Part(io.FileIO):
+    """File from a byte on, as a file."""
 
-    def __init__(self, raw: BinaryIO, begin: int, size: int) -> None:
-        self.raw, self.begin, self.size, self.place = raw, begin, size, 0
+    def __init__(self, path: Path, begin: int) -> None:
+        super().__init__(path)
+        self.begin = begin
 
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        self.place = max(0, offset + (0, self.place, self.size)[whence])
-        return self.place
+    def seek(self, offset: int, whence: int = 0, /) -> int:
+        # a damaged file may ask for any place
+        place = super().seek(min(offset, 2**60) + (0 if whence else self.begin), whence)
+        return max(place - self.begin, 0)
 
     def tell(self) -> int:
-        return self.place
-
-    def readinto(self, buffer: Any) -> int:
-        self.raw.seek(self.begin + self.place)
-        data = self.raw.read(max(0, min(len(buffer), self.size - self.place)))
-        buffer[: len(data)] = data
-        self.place += len(data)
-        return len(data)
+        return max(super().tell() - self.begin, 0)
 
 
 def name_of(place: str | bytes) -> str:
@@ -150,9 +126,7 @@ def _described(
         return broken(name, fault)
     turned, layout = _outputs_first(name, tuple(shape))
     stored = of_numpy(name, turned, dtype, partial(_read, path, zipped, place))
-    return StoredArray(
-        stored.name, stored.shape, stored.dtype, stored.precision, stored.reader, layout
-    )
+    return replace(stored, layout=layout)
 
 
 def _outputs_first(name: str, shape: tuple[int, ...]) -> tuple[tuple[int, ...], str]:
@@ -176,7 +150,10 @@ def _read(path: Path, zipped: bool, place: str | bytes) -> np.ndarray:
         try:
             dataset = file[place]
             # A compressed or unwritten data set may announce any size.
-            check_unpacked(dataset.size * max(dataset.dtype.itemsize, 1), "the array")
+            size = dataset.size * max(dataset.dtype.itemsize, 1)
+            if size > max(1e7, MOST_PACKED * dataset.id.get_storage_size()):
+                raise InvalidData(f"its shape {dataset.shape} needs more data than are stored.")
+            check_unpacked(size, "the array")
             array = np.asarray(dataset[()])
         except (OSError, KeyError, RuntimeError, ValueError, TypeError) as error:
             raise InvalidData(f"it is damaged ({error_line(error)}).") from error

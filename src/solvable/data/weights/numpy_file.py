@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from solvable.data.weights.stored import StoredArray, Weights, broken, of_numpy
+from solvable.data.weights.stored import Weights, broken, of_numpy
 from solvable.numpy_files import npy_header, npz_members, open_npy
 
 
@@ -20,10 +20,10 @@ def open_array(path: Path) -> Weights:
 
 def open_archive(path: Path) -> Weights:
     """Return the arrays of a .npz file."""
-    arrays: list[StoredArray] = []
-    for member in npz_members(path):
-        if member.fault or member.dtype is None:
-            arrays.append(broken(member.name, member.fault, member.shape))
-        else:
-            arrays.append(of_numpy(member.name, member.shape, member.dtype, member.read))
-    return Weights(path.name, tuple(arrays), (path,))
+    arrays = tuple(
+        broken(member.name, member.fault, member.shape)
+        if member.fault or member.dtype is None
+        else of_numpy(member.name, member.shape, member.dtype, member.read)
+        for member in npz_members(path)
+    )
+    return Weights(path.name, arrays, (path,))

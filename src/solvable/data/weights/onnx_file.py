@@ -1,11 +1,11 @@
-"""Weights of an ONNX graph: its initialisers and constants."""
+"""Weights of an ONNX graph and of the graphs in its nodes: initialisers and constants."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
 from functools import lru_cache, partial
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,10 +17,10 @@ from solvable.data.weights.stored import (
     package,
     precision_of,
     stamp_of,
-)
+)  # fmt: skip
 from solvable.errors import InvalidData
 from solvable.numpy_files import shape_fault
-from solvable.paths import error_line
+from solvable.paths import error_line, place_inside
 
 _TYPES = {
     "FLOAT": "float32", "DOUBLE": "float64", "FLOAT16": "float16", "BFLOAT16": "bfloat16",
@@ -35,11 +35,8 @@ def open_onnx(path: Path) -> Weights:
     arrays = tuple(
         _described(path, place, name, tensor) for place, (name, tensor) in enumerate(tensors)
     )
-    files = {
-        path,
-        *(path.parent / outside_file(tensor) for _, tensor in tensors if _is_valid(tensor)),
-    }
-    return Weights(path.name, arrays, tuple(sorted(file for file in files if file.is_file())))
+    files = {path, *(_data_of(path, tensor)[0] for _, tensor in tensors)}
+    return Weights(path.name, arrays, tuple(sorted(files)))
 
 
 @lru_cache(maxsize=2)  # the weights, and the weights before training
@@ -51,19 +48,23 @@ def _tensors(path: Path, stamp: tuple[int, int, int]) -> list[tuple[str, Any]]:
         raise InvalidData(
             f"{path} is damaged or not an ONNX file ({error_line(error)}). Export it again."
         ) from error
-    return list(tensors_of_graph(model.graph))
+    return list(_tensors_of_graph(model.graph, ""))
 
 
-def tensors_of_graph(graph: Any) -> Iterator[tuple[str, Any]]:
-    """Yield names and entries of initialisers and constants."""
+def _tensors_of_graph(graph: Any, place: str) -> Iterator[tuple[str, Any]]:
+    """Yield initialisers, constants, and those of graphs in nodes: If, Loop, Scan."""
     for tensor in graph.initializer:
-        yield _text(tensor.name), tensor
-    # Some exporters store weights as constants.
-    for node in graph.node:
-        if node.op_type == "Constant":
-            for attribute in node.attribute:
-                if attribute.name == "value" and attribute.HasField("t"):
-                    yield _text(node.output[0] if node.output else node.name), attribute.t
+        yield f"{place}{_text(tensor.name)}", tensor
+    for number, node in enumerate(graph.node):
+        for attribute in node.attribute:
+            # Some exporters store weights as constants.
+            if node.op_type == "Constant" and attribute.name == "value" and attribute.HasField("t"):
+                yield f"{place}{_text(node.output[0] if node.output else node.name)}", attribute.t
+            # protobuf refuses graphs nested more than 100 times
+            label = _text(node.name) or f"{_text(node.op_type)}_{number}"
+            inner = [attribute.g] if attribute.HasField("g") else []
+            for part in (*inner, *attribute.graphs):
+                yield from _tensors_of_graph(part, f"{place}{label}.{_text(attribute.name)}/")
 
 
 def _text(name: str | bytes) -> str:
@@ -80,29 +81,49 @@ def _described(path: Path, place: int, name: str, tensor: Any) -> StoredArray:
     fault = shape_fault(shape, 1)
     if not fault and kind in ("", "UNDEFINED", "STRING", "COMPLEX64", "COMPLEX128"):
         fault = f"it holds type {kind or tensor.data_type}; allowed: real numbers"
-    if not fault and outside_file(tensor) and not _is_valid(tensor):
-        fault = (
-            f"its data are said to be in {outside_file(tensor)[:80]!r}; allowed: a file in the folder of "
-            f"{path.name}"
-        )
-    if not fault and outside_file(tensor) and not (path.parent / outside_file(tensor)).is_file():
-        fault = f"its data are in the file {outside_file(tensor)[:80]!r}, which is missing"
+    fault = fault or _data_of(path, tensor)[1]
+    if not fault and math.prod(shape) * _bits(onnx, tensor.data_type) > 8 * _held(path, tensor):
+        fault = f"its shape {shape} needs more data than the file holds"
     if fault:
         return broken(name, fault, shape, dtype)
     return StoredArray(name, shape, dtype, precision_of(dtype), partial(_read, path, place))
 
 
-def outside_file(tensor: Any) -> str:
-    """Name of the file that holds the entries; empty if they are in the graph's file."""
+def _data_of(path: Path, tensor: Any) -> tuple[Path, str]:
+    """Return the file that holds the entries; or the graph's file, and why they cannot be read."""
     if tensor.data_location != 1:
-        return ""
-    stored = tensor.external_data
-    return _text(next((entry.value for entry in stored if entry.key == "location"), ""))
+        return path, ""
+    table = _external(tensor)
+    name = table.get("location", "")
+    try:
+        place = place_inside(path.parent, name)
+    except InvalidData as error:
+        return path, f"its data are said to be in another file: {error}"
+    if not place.is_file():
+        return path, f"its data are in the file {name[:80]!r}, which is missing"
+    numbers = [table[key] for key in ("offset", "length") if key in table]
+    if not all(number.isdecimal() and len(number) < 19 for number in numbers):
+        return path, f"its place in {name[:80]!r} is damaged"
+    return place, ""
 
 
-def _is_valid(tensor: Any) -> bool:
-    place = PurePosixPath(outside_file(tensor).replace("\\", "/"))
-    return bool(place.parts) and not place.is_absolute() and ".." not in place.parts
+def _external(tensor: Any) -> dict[str, str]:
+    return {_text(entry.key): _text(entry.value) for entry in tensor.external_data}
+
+
+def _held(path: Path, tensor: Any) -> int:
+    """Return the number of bytes that are stored for a tensor, or more."""
+    if tensor.data_location != 1:
+        return int(tensor.ByteSize())
+    table = _external(tensor)
+    size = _data_of(path, tensor)[0].stat().st_size - int(table.get("offset", 0))
+    return min(size, int(table.get("length", size)))
+
+
+def _bits(onnx: Any, kind: int) -> int:
+    """Return the least number of bits of an entry; small numbers in lists may take one byte."""
+    name = onnx.TensorProto.DataType.Name(kind)
+    return {"FLOAT": 32, "DOUBLE": 64, "FLOAT16": 8, "BFLOAT16": 8}.get(name, 2)
 
 
 def _read(path: Path, place: int) -> np.ndarray:

@@ -22,6 +22,9 @@ _PLAIN = {
     "I8": "|i1", "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "|u1", "BOOL": "|u1",
 }  # fmt: skip
 
+# Exponent bits and bias of the eight-bit types; E8M0, the type of scales, has no mantissa.
+_EIGHT_BITS = {"F8_E4M3": (4, 7), "F8_E5M2": (5, 15), "F8_E8M0": (8, 127)}
+
 
 def open_safetensors(path: Path) -> Weights:
     """Return the arrays in the header of a safetensors file, and its metadata."""
@@ -71,8 +74,11 @@ def _last_byte(header: dict[str, Any]) -> int:
     for name, entry in header.items():
         try:
             begin, end = entry["data_offsets"]
-            size = _width(str(entry["dtype"])) * math.prod(entry["shape"])
-            if name != "__metadata__" and 0 <= begin <= end and end - begin == size:
+            width = _width(str(entry["dtype"]))
+            # The shape is checked before its product, which may take any time or memory.
+            if name == "__metadata__" or shape_fault(entry["shape"], width):
+                continue
+            if 0 <= begin <= end and end - begin == width * math.prod(entry["shape"]):
                 ends.append(end)
         except (KeyError, TypeError, ValueError):
             continue
@@ -81,8 +87,8 @@ def _last_byte(header: dict[str, Any]) -> int:
 
 def _width(dtype: str) -> int:
     """Return the bytes of an entry; 0 for a type that is not supported."""
-    width = {"BF16": 2, "F8_E4M3": 1, "F8_E5M2": 1}.get(dtype)
-    return np.dtype(_PLAIN[dtype]).itemsize if dtype in _PLAIN else width or 0
+    width = 2 if dtype == "BF16" else int(dtype in _EIGHT_BITS)
+    return np.dtype(_PLAIN[dtype]).itemsize if dtype in _PLAIN else width
 
 
 def _described(path: Path, name: str, entry: Any, offset: int, total: int) -> StoredArray:
@@ -91,20 +97,18 @@ def _described(path: Path, name: str, entry: Any, offset: int, total: int) -> St
         dtype = str(entry["dtype"])[:40]
         shape = tuple(entry["shape"])
         begin, end = entry["data_offsets"]
+        if type(begin) is not int or type(end) is not int:
+            raise TypeError
     except (KeyError, TypeError, ValueError):
         return broken(name, "its entry in the header is damaged")
-    if type(begin) is not int or type(end) is not int:
-        return broken(name, "its position in the header is damaged")
     width = _width(dtype)
-    if not width:
-        return broken(name, f"its type {dtype} is not supported", (), dtype)
-    fault = shape_fault(shape, width)
+    fault = shape_fault(shape, width) if width else f"its type {dtype} is not supported"
     if fault:
         return broken(name, fault, (), dtype)
     if not 0 <= begin <= end <= total - offset or end - begin != width * math.prod(shape):
         return broken(name, "its position does not fit its shape", shape, dtype)
     reader = partial(_read_tensor, path, offset + begin, end - begin, dtype, shape)
-    return StoredArray(name, shape, dtype, precision_of(dtype), reader, private=True)
+    return StoredArray(name, shape, dtype, precision_of(dtype), reader, "", True, bool(shape))
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -116,8 +120,16 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _read_tensor(
-    path: Path, begin: int, count: int, dtype: str, shape: tuple[int, ...]
+    path: Path,
+    begin: int,
+    count: int,
+    dtype: str,
+    shape: tuple[int, ...],
+    member: int | None = None,
 ) -> np.ndarray:
+    if member is not None:
+        count, shape = count // shape[0], shape[1:]
+        begin += member * count
     stored = np.dtype(_PLAIN.get(dtype, "<u2" if dtype == "BF16" else "|u1"))
     # Entries are read into their place, and converted in blocks, because an array may be large.
     data = np.empty(count // stored.itemsize, stored if dtype in _PLAIN else np.float32)
@@ -135,13 +147,15 @@ def _read_tensor(
                 # bfloat16 is the upper half of float32.
                 np.left_shift(raw, 16, out=part.view(np.uint32), dtype=np.uint32)
             elif dtype not in _PLAIN:
-                part[:] = eight_bits(*((4, 7) if dtype == "F8_E4M3" else (5, 15)))[raw]
+                part[:] = eight_bits(*_EIGHT_BITS[dtype])[raw]
     return data.reshape(shape)
 
 
 def eight_bits(exponent_bits: int, bias: int) -> np.ndarray:
     """Return the 256 values of an eight-bit floating-point type."""
     code = np.arange(256)
+    if exponent_bits == 8:  # no sign, no zero, and one code for NaN
+        return np.where(code < 255, 2.0 ** (code - bias), np.nan).astype(np.float32)
     mantissa_bits = 7 - exponent_bits
     mantissa = (code & (2**mantissa_bits - 1)) / 2**mantissa_bits
     exponent = (code >> mantissa_bits) & (2**exponent_bits - 1)

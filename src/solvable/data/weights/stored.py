@@ -30,18 +30,31 @@ class StoredArray:
     shape: tuple[int, ...]
     dtype: str  # type of the stored entries, such as "BF16", "float32" or "Q4_0"
     precision: float  # relative spacing of neighbouring numbers in this type; 0 for integers
-    reader: Callable[[], np.ndarray]  # function that returns the entries or raises InvalidData
+    reader: Callable[..., np.ndarray]  # function that returns the entries or raises InvalidData
     layout: str = ""  # sentence about the split of a fused projection, or about turned axes
     private: bool = False  # True if each call of ``reader`` returns a new array
+    members: bool = False  # True if ``reader(k)`` reads entry k of the first axis alone
+    held: int = 0  # number of entries in memory while it is read, if more than those of its shape
 
     def read(self) -> np.ndarray:
         """Read the entries as stored; bfloat16 and quantised types are converted to float32."""
         return self.reader()
 
+    def member(self, place: int) -> np.ndarray:
+        """Read one entry of the first axis, such as one matrix of a stack."""
+        return self.reader(place) if self.members else self.reader()[place]
+
+    @property
+    def fault(self) -> str:
+        """Reason why the entries cannot be read, as far as it is known before reading."""
+        known = isinstance(self.reader, partial) and self.reader.func is _raise
+        return str(self.reader.args[0]) if known else ""  # type: ignore[attr-defined]
+
     @property
     def integral(self) -> bool:
         """True for integers and truth values: indices, masks or packed weights."""
-        return re.fullmatch(r"(?:u?int|[iu])\d+|bool", self.dtype.lower()) is not None
+        integers = re.fullmatch(r"(?:u?int|[iu])\d+|bool", self.dtype.lower()) is not None
+        return integers and not self.fault
 
     @property
     def is_matrix(self) -> bool:
@@ -60,6 +73,13 @@ class Weights:
     settings: tuple[tuple[str, Mapping[str, object]], ...] = ()
     notes: tuple[str, ...] = ()  # sentences about how the source was read
     source: Path | None = None  # path that was opened; None for objects
+    stored: tuple[StoredArray, ...] = ()  # as stored: stacks whole, codes and scales apart
+
+    @property
+    def unchanged(self) -> tuple[StoredArray, ...]:
+        """Arrays that are as they are stored."""
+        places = {id(one) for one in self.stored}
+        return tuple(one for one in self.arrays if id(one) in places)
 
 
 def precision_of(dtype: str) -> float:
@@ -88,22 +108,15 @@ def of_numpy(
     return StoredArray(name, shape, dtype.name, precision_of(dtype.name), reader)
 
 
-def shown_name(name: str) -> str:
-    """Return a name in one printable line of at most 300 characters."""
-    # JSON may contain unpaired surrogates, and any file control characters.
-    return " ".join(printable(name).split())[:300]
-
-
 def distinct(arrays: Iterable[StoredArray]) -> tuple[StoredArray, ...]:
     """Make names printable; an array whose name occurred before cannot be read."""
     seen: set[str] = set()
     checked = []
     for stored in arrays:
-        name = shown_name(stored.name)
-        if name in seen:
-            checked.append(broken(name, "an earlier array has the same name", stored.shape))
-        else:
-            checked.append(stored if name == stored.name else replace(stored, name=name))
+        # JSON may contain unpaired surrogates, and any file control characters.
+        name = " ".join(printable(stored.name).split())[:300]
+        again = broken(name, "an earlier array has the same name", stored.shape)
+        checked.append(again if name in seen else replace(stored, name=name))
         seen.add(name)
     return tuple(checked)
 

@@ -1,4 +1,4 @@
-"""Change of one matrix along its checkpoints: weights, directions of its features, and traps."""
+"""Change of one matrix along its checkpoints: its weights and its leading directions."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ import numpy as np
 
 from solvable.data.weights.stored import StoredArray
 from solvable.diagnose.matrix import blas
-from solvable.diagnose.noise import RectangularNoise, debias
 from solvable.errors import InvalidData, MemoryLimitExceeded
 
-MOST_FEATURES = 24  # features whose directions are compared
+MOST_DIRECTIONS = 24  # leading directions that are compared
 SMALL = 512  # up to this shorter side a whole decomposition is fast
 
 
@@ -23,35 +22,11 @@ class Change:
     previous: float | None = None  # distance to the checkpoint before it
     last: float | None = None  # distance to the last checkpoint
     rounding: float = 0.0  # relative spacing of the stored numbers
-    # share of the last checkpoint's feature directions found in this one's, and the share that
-    # signals of the same direction in fresh noise would have, with its standard error
+    # squared overlap of the leading directions with those of the last checkpoint
     overlap: float | None = None
-    expected: float | None = None
-    error: float | None = None
-    # largest singular value after a random permutation of the entries, over the edge of noise
-    trap: float | None = None
 
 
-@dataclass(frozen=True)
-class Signals:
-    """Features of one checkpoint's matrix, whose directions are compared."""
-
-    count: int = 0
-    noise: float | None = None  # scale of the noise
-    overlaps: tuple[float, ...] = ()  # squared overlaps with their signals; empty if not estimated
-
-
-@dataclass(frozen=True)
-class Leading:
-    """Leading singular vectors on the shorter side, and the squared overlaps with their signals."""
-
-    vectors: np.ndarray  # (p, count)
-    overlaps: np.ndarray  # (count,)
-
-
-def changes_of(
-    arrays: Sequence[StoredArray | None], signals: Sequence[Signals], seed: int
-) -> list[Change]:
+def changes_of(arrays: Sequence[StoredArray | None], counts: Sequence[int]) -> list[Change]:
     """Return the changes of a matrix; two of its versions and the last are in memory."""
     places = [place for place, stored in enumerate(arrays) if stored is not None]
     found = [Change()] * len(arrays)
@@ -59,7 +34,7 @@ def changes_of(
     if final is None:
         return found
     with blas().limit(limits=1):
-        ends = _leading(final, signals[places[-1]])
+        ends = _leading(final, counts[places[-1]])
         before = None
         for place in places:
             stored = arrays[place]
@@ -67,13 +42,11 @@ def changes_of(
             if now is None or stored is None or now.shape != final.shape:
                 before = None
                 continue
-            overlap = _overlap(_leading(now, signals[place]), ends)
             found[place] = Change(
                 None if before is None else _distance(now, before),
                 _distance(now, final),
                 stored.precision,
-                *overlap,
-                _trap(now, seed),
+                _overlap(_leading(now, counts[place]), ends),
             )
             before = now
     return found
@@ -102,58 +75,26 @@ def _distance(now: np.ndarray, other: np.ndarray) -> float:
     return gap / size if size else float(gap > 0)
 
 
-def _leading(matrix: np.ndarray, signals: Signals) -> Leading:
-    p, q = sorted(matrix.shape)
+def _leading(matrix: np.ndarray, count: int) -> np.ndarray:
+    """Return the leading singular vectors on the shorter side, as columns."""
+    p = min(matrix.shape)
     matrix = matrix if matrix.shape[0] == p else matrix.T
-    count = min(signals.count, MOST_FEATURES, p)
+    count = min(count, MOST_DIRECTIONS, p)
     if count == 0:
-        return Leading(np.zeros((p, 0)), np.zeros(0))
+        return np.zeros((p, 0))
     if p <= SMALL or count > p // 4:
-        left, values, _ = np.linalg.svd(matrix, full_matrices=False)
-        vectors, values = left[:, :count], values[:count]
+        left = np.linalg.svd(matrix, full_matrices=False)[0][:, :count]
     else:
         from scipy.sparse.linalg import svds
 
         start = np.cos(np.arange(p, dtype=np.float64))  # fixed, so that results repeat
-        left, values, _ = svds(matrix, k=count, v0=start, return_singular_vectors="u")
-        vectors, values = left[:, ::-1], values[::-1]
-    known = np.array(signals.overlaps[:count])
-    if not known.size and signals.noise:
-        law = RectangularNoise(p / q)
-        beyond = values[values > signals.noise * law.edges[1]]
-        known = debias(beyond, noise=signals.noise, n_columns=q, ratio=p / q).short_overlap
-    return Leading(np.asarray(vectors, dtype=np.float64), known)
+        left = svds(matrix, k=count, v0=start, return_singular_vectors="u")[0][:, ::-1]
+    return np.asarray(left, dtype=np.float64)
 
 
-def _overlap(now: Leading, last: Leading) -> tuple[float | None, float | None, float | None]:
-    """Measured overlap of the feature directions with the last ones, and the expected overlap."""
-    count = min(len(now.overlaps), len(last.overlaps))
+def _overlap(now: np.ndarray, last: np.ndarray) -> float | None:
+    """Mean squared cosine between the subspaces of as many leading directions as both have."""
+    count = min(now.shape[1], last.shape[1])
     if count == 0:
-        return None, None, None
-    vectors = now.vectors[:, :count].T @ last.vectors[:, :count]
-    measured = float((vectors**2).sum()) / count
-    # Vectors u = sqrt(o) s + sqrt(1 - o) w of one signal s with independent w have the squared
-    # overlap o o' on average. The overlap scatters around sqrt(o o') with variance (1 - o o') / p, so
-    # its square has the variance 4 o o' (1 - o o') / p.
-    both = np.clip(now.overlaps[:count] * last.overlaps[:count], 0.0, 1.0)
-    errors = 2 * np.sqrt(both * (1 - both) / len(now.vectors))
-    error = float(np.sqrt((errors**2).sum())) / count
-    return measured, float(both.mean()), error
-
-
-def _trap(matrix: np.ndarray, seed: int) -> float | None:
-    """Largest singular value of the shuffled entries over the edge of noise of the same size."""
-    rows, columns = matrix.shape
-    unit = float(np.abs(matrix).max())
-    if unit == 0 or min(rows, columns) < 2:
         return None
-    rng = np.random.default_rng(seed)
-    shuffled = rng.permutation((matrix / unit).ravel()).reshape(rows, columns)
-    # edge of noise with the standard deviation of the entries: sigma (sqrt(p) + sqrt(q))
-    edge = float(np.sqrt(np.mean(shuffled**2))) * (rows**0.5 + columns**0.5)
-    if min(rows, columns) <= SMALL:
-        return float(np.linalg.norm(shuffled, 2)) / edge
-    from scipy.sparse.linalg import svds
-
-    start = np.cos(np.arange(min(rows, columns), dtype=np.float64))
-    return float(svds(shuffled, k=1, v0=start, return_singular_vectors=False)[0]) / edge
+    return float(((now[:, :count].T @ last[:, :count]) ** 2).sum()) / count

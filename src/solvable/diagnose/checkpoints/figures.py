@@ -25,15 +25,9 @@ class Quantity(NamedTuple):
 
 QUANTITIES = (
     Quantity(
-        "features", "Number of features", "values above the noise",
-        caption="No line where no bulk of noise separates features.",
+        "directions", "Directions above random signs", "at least",
+        caption="A lower bound.",
     ),
-    Quantity(
-        "exponent", "Tail exponent", "exponent",
-        caption="Of the squared singular values, where no bulk of noise explains them; refuted power "
-        "laws are drawn as well.",
-    ),
-    Quantity("noise", "Scale of the noise", "noise", caption="No line without a bulk of noise."),
     Quantity("norm", "Norm", "Frobenius norm", "log"),
     Quantity("stable_rank", "Stable rank", "squared norm / largest square", "log"),
     Quantity(
@@ -41,7 +35,7 @@ QUANTITIES = (
         caption="A matrix stopped where its line stays below 0.01.",
     ),
     Quantity(
-        "overlap", "Feature directions", "squared overlap with the last ones",
+        "overlap", "Leading directions", "squared overlap with the last ones",
         caption="1: the directions are those of the last checkpoint.",
     ),
 )  # fmt: skip

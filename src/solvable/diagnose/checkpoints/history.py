@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from solvable.diagnose.checkpoints.changes import Change
-from solvable.diagnose.checkpoints.fits import Fit
+from solvable.diagnose.diagnosis import Measurement
 from solvable.plots.displayed import Shown
 from solvable.plots.numbers import format_number
 
@@ -23,25 +23,17 @@ class Stop:
 
 
 @dataclass(frozen=True)
-class Sign:
-    """Sign of overfitting: it occurs in networks that overfit, and also in some that do not."""
-
-    kind: str  # "trap" or "growth"
-    place: int  # index of the checkpoint where it begins
-    text: str  # measured values
-
-
-@dataclass(frozen=True)
 class History:
     """Numbers of one matrix along training, and what they show."""
 
     name: str
     shape: tuple[int, ...]
-    fits: tuple[Fit | None, ...]  # one per checkpoint; None where the matrix is absent
+    measurements: tuple[
+        Measurement | None, ...
+    ]  # one per checkpoint; None where the matrix is absent
     changes: tuple[Change, ...]
     stopped: Stop | None = None  # of the weights
-    settled: Stop | None = None  # of the number and directions of the features
-    signs: tuple[Sign, ...] = ()
+    settled: Stop | None = None  # of the directions and their number
     note: str = ""  # why numbers are missing
 
     @property
@@ -54,16 +46,16 @@ class History:
         """Indices of the checkpoints that hold the matrix in its last shape."""
         return [
             place
-            for place, fit in enumerate(self.fits)
-            if fit is not None and fit.shape == self.shape
+            for place, row in enumerate(self.measurements)
+            if row is not None and row.shape == self.shape
         ]
 
     def values(self, quantity: str) -> list[float | None]:
-        """Return a quantity of the fits or of the changes by checkpoint."""
+        """Return a quantity of the measurements or of the changes by checkpoint."""
         found: list[float | None] = []
-        for fit, change in zip(self.fits, self.changes, strict=True):
-            source = change if quantity in ("previous", "last", "overlap", "trap") else fit
-            found.append(None if fit is None else getattr(source, quantity))
+        for row, change in zip(self.measurements, self.changes, strict=True):
+            source = change if quantity in ("previous", "last", "overlap") else row
+            found.append(None if row is None else getattr(source, quantity))
         return found
 
 
@@ -77,7 +69,6 @@ class DiagnosedCheckpoints(Shown, view="solvable.diagnose.checkpoints.view"):
     axis: str  # unit of the positions, such as "step"
     order: str  # sentence about the order
     histories: tuple[History, ...]  # one per matrix, in the order of the last checkpoint
-    quick: bool = False  # True if the matrices were measured without tests
     seed: int = 0
     seconds: float = 0.0
     notes: tuple[str, ...] = ()  # sentences about files and matrices that were left out
@@ -87,11 +78,6 @@ class DiagnosedCheckpoints(Shown, view="solvable.diagnose.checkpoints.view"):
     def stopped(self) -> tuple[History, ...]:
         """Matrices that stopped changing before the last checkpoint."""
         return tuple(row for row in self.histories if row.stopped)
-
-    @property
-    def signed(self) -> tuple[History, ...]:
-        """Matrices with signs of overfitting at the last checkpoint."""
-        return tuple(row for row in self.histories if row.signs)
 
     def at(self, place: int) -> str:
         """Return the name of a checkpoint for a sentence, such as "step 800"."""
@@ -107,7 +93,6 @@ class DiagnosedCheckpoints(Shown, view="solvable.diagnose.checkpoints.view"):
             "steps": list(self.steps),
             "axis": self.axis,
             "order": self.order,
-            "quick": self.quick,
             "seed": self.seed,
             "seconds": self.seconds,
             "notes": list(self.notes),

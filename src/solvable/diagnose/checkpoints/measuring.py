@@ -1,4 +1,4 @@
-"""Fits and changes of all matrices of a series."""
+"""Measurements and changes of all matrices of a series."""
 
 from __future__ import annotations
 
@@ -7,29 +7,22 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from solvable.data.weights.stored import StoredArray
-from solvable.diagnose.checkpoints.changes import Change, Signals, changes_of
-from solvable.diagnose.checkpoints.fits import Fit, cost_of_fits, fits_of, matrices_in
-from solvable.diagnose.checkpoints.kept_fits import KeptFits
+from solvable.diagnose.checkpoints.changes import Change, changes_of
+from solvable.diagnose.checkpoints.measurements import matrices_in, measurements_of
 from solvable.diagnose.checkpoints.series import Series
+from solvable.diagnose.diagnosis import Measurement
+from solvable.diagnose.kept_rows import KeptRows
 from solvable.diagnose.matrices_of_file import useful_workers
 from solvable.diagnose.parallel import each_result
 from solvable.errors import InvalidData
 
-LONGEST = 600.0  # estimated seconds of full fits above which all matrices are measured quickly
-
 
 class Measured(NamedTuple):
-    """Fits and changes by matrix, each with one entry per checkpoint; None where it is absent."""
+    """Numbers and changes by matrix, each with one entry per checkpoint; None where it is absent."""
 
-    fits: dict[str, list[Fit | None]]
+    rows: dict[str, list[Measurement | None]]
     changes: dict[str, list[Change]]
     seconds: float
-
-
-def chosen_quick(series: Series, heads: int | None, workers: int) -> bool:
-    """Return True if full fits of all checkpoints would take longer than ten minutes."""
-    total = sum(cost_of_fits(part.weights, heads) for part in series.checkpoints)
-    return total / workers > LONGEST
 
 
 def shared_matrices(series: Series, heads: int | None) -> dict[str, list[StoredArray | None]]:
@@ -61,16 +54,17 @@ def measure(
     series: Series,
     *,
     heads: int | None,
-    quick: bool,
     seed: int,
     workers: int,
     progress: Callable[[int, int, float | None], Any] | None = None,
-    kept: KeptFits | None = None,
+    kept: KeptRows | None = None,
 ) -> Measured:
-    """Fit every matrix of every checkpoint, one checkpoint at a time, then compare checkpoints."""
+    """Measure every matrix of every checkpoint, one checkpoint at a time, then compare checkpoints."""
     started = time.monotonic()
     arrays = shared_matrices(series, heads)
-    fits: dict[str, list[Fit | None]] = {name: [None] * len(series.checkpoints) for name in arrays}
+    found: dict[str, list[Measurement | None]] = {
+        name: [None] * len(series.checkpoints) for name in arrays
+    }
     total = sum(stored is not None for row in arrays.values() for stored in row) + len(arrays)
     done = 0
 
@@ -81,31 +75,30 @@ def measure(
             left = (time.monotonic() - started) * (total - done) / done
             progress(min(done, total), total, max(left, 0.0))
 
+    stored = kept.found() if kept else {}
     for place, part in enumerate(series.checkpoints):
         lanes = useful_workers(part.weights.arrays, workers)
-        earlier = kept.find(place) if kept else None
-        current = earlier or fits_of(
-            part.weights, heads=heads, quick=quick, seed=seed, workers=lanes
-        )
+        earlier = stored.get(f"checkpoint {place}")
+        current = earlier or measurements_of(part.weights, heads=heads, seed=seed, workers=lanes)
         rows = []
-        for fit in current:
-            rows.append(fit)
-            fits.setdefault(fit.matrix, [None] * len(series.checkpoints))[place] = fit
+        for row in current:
+            rows.append(row)
+            found.setdefault(row.matrix, [None] * len(series.checkpoints))[place] = row
             step()
         if kept and not earlier:
-            kept.keep(place, rows)
+            kept.keep(f"checkpoint {place}", tuple(rows))
     changes: dict[str, list[Change]] = {}
     lanes = useful_workers(series.checkpoints[-1].weights.arrays, workers)
-    for name, found in zip(
-        arrays, each_result(changes_of, _tasks(arrays, fits, seed), lanes), strict=True
+    for name, changed in zip(
+        arrays, each_result(changes_of, _tasks(arrays, found), lanes), strict=True
     ):
-        changes[name] = found
+        changes[name] = changed
         step()
-    return Measured(fits, changes, time.monotonic() - started)
+    return Measured(found, changes, time.monotonic() - started)
 
 
 def _tasks(
-    arrays: dict[str, list[StoredArray | None]], fits: dict[str, list[Fit | None]], seed: int
+    arrays: dict[str, list[StoredArray | None]], found: dict[str, list[Measurement | None]]
 ) -> Iterator[tuple[Any, ...]]:
-    for name, row in arrays.items():
-        yield row, [fit.signals if fit else Signals() for fit in fits[name]], seed
+    for name, stored in arrays.items():
+        yield stored, [(row.directions or 0) if row else 0 for row in found[name]]

@@ -25,14 +25,11 @@ def _range(quantity: str) -> Callable[[DiagnosedCheckpoints, History], str]:
 
 
 COLUMNS = (
-    Column("phase", lambda found, row: words.phases_text(row), 3),
-    Column("features", _range("features")),
-    Column("tail exponent", _range("exponent"), 4),
+    Column("at least", _range("directions")),
     Column("norm", _range("norm"), 2),
     Column("stable rank", _range("stable_rank"), 5),
     Column("settled", words.settled_text, 1),
     Column("stopped", words.stopped_text),
-    Column("signs", lambda found, row: words.signs_text(row)),
 )
 
 
@@ -52,19 +49,15 @@ def matrix_table(found: DiagnosedCheckpoints, width: int | None) -> tuple[Table,
         dropped.append(last.head)
     table = Table(
         tables.Column("matrix", wrap=False),
-        *(
-            tables.Column(c.head, right=c.head not in ("phase", "signs"), wrap=False)
-            for c in columns
-        ),
+        *(tables.Column(c.head, right=True, wrap=False) for c in columns),
     )
     for place, row in enumerate(found.histories):
-        fitted = any(fit is not None and fit.fitted for fit in row.fits)
-        table.add(row.name, *(cells[c.head][place] for c in columns), style="" if fitted else "dim")
+        table.add(row.name, *(cells[c.head][place] for c in columns))
     return table, dropped
 
 
 def checkpoints_text(found: DiagnosedCheckpoints, files: dict[str, str], stream: Any) -> list[Part]:
-    """Print the answer, the order, a table and the signs, fitted to the terminal's width."""
+    """Print the answer, the order and a table, fitted to the terminal's width."""
     width = window(stream)
     table, dropped = matrix_table(found, width)
     parts: list[Part] = [
@@ -78,8 +71,6 @@ def checkpoints_text(found: DiagnosedCheckpoints, files: dict[str, str], stream:
     if dropped:
         out = f"Not shown in a terminal of this width: {', '.join(dropped)}."
         parts.append(Cell(out, "dim"))
-    if sentences := words.sign_sentences(found):
-        parts += section(words.SIGNS, sentences)
     if found.notes:
         parts += section("How were the files read?", found.notes, single=True)
     return [*parts, "", *(f"{name:<8} {path}" for name, path in files.items())]

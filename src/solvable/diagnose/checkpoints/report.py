@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from solvable.data.weights.stored import Weights
 from solvable.diagnose.checkpoints import view, words
 from solvable.diagnose.checkpoints.figures import colours_of, figures
 from solvable.diagnose.checkpoints.history import DiagnosedCheckpoints
-from solvable.diagnose.checkpoints.line_pictures import line_picture
 from solvable.diagnose.checkpoints.output import COLUMNS
 from solvable.diagnose.checkpoints.series import Series
-from solvable.diagnose.report import reserved_directory
+from solvable.diagnose.line_pictures import line_picture
+from solvable.diagnose.report import reserved_directory, table_text
 from solvable.pages.environment import GENERATOR, page_environment
 from solvable.pages.result_directory import RESULT, ResultDirectory
 from solvable.paths import whole_directory
@@ -45,15 +43,10 @@ def write_files(
     """Write page, numbers and rows; return their paths and the numbers."""
     content = {"format": FORMAT, "command": command, "fingerprint": fingerprint}
     content |= {"answer": words.answer(found)} | _finite(found.to_dict())
-    rows = view.rows(found)
-    stream = io.StringIO()
-    writer = csv.DictWriter(stream, list(rows[0]) if rows else ["matrix"], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
     with whole_directory(directory) as draft:
         # The JSON file marks the directory as ours if the program is stopped here.
         write_atomically(draft / RESULT, (json.dumps(content, allow_nan=False) + "\n").encode())
-        write_atomically(draft / ROWS, stream.getvalue().encode())
+        write_atomically(draft / ROWS, table_text(view.rows(found)).encode())
         write_atomically(draft / REPORT, render(found, command).encode())
     names = {"report": REPORT, "rows": ROWS, "result": RESULT}
     return {name: str(directory / file) for name, file in names.items()}, content
@@ -68,13 +61,6 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-class Strip(NamedTuple):
-    """Phases of one matrix along training."""
-
-    name: str
-    phases: list[str]
-
-
 def render(found: DiagnosedCheckpoints, command: str) -> str:
     """Return the report as one self-contained page."""
     colours = colours_of(found.histories)
@@ -84,12 +70,6 @@ def render(found: DiagnosedCheckpoints, command: str) -> str:
         for name, index in colours.indices.items()
         if colours.labels[name]
     }
-    strips = [
-        Strip(row.name, [fit.phase if fit else "" for fit in row.fits])
-        for row in found.histories
-        if any(fit is not None and fit.fitted for fit in row.fits)
-    ]
-    phases = dict.fromkeys(phase for strip in strips for phase in strip.phases if phase)
     environment = page_environment("solvable.diagnose")
     return environment.get_template("checkpoints.html.jinja").render(
         found=found,
@@ -98,8 +78,6 @@ def render(found: DiagnosedCheckpoints, command: str) -> str:
         pictures=[(figure, line_picture(figure)) for figure in figures(found, named=True)],
         key=key,
         meaning=colours.meaning,
-        strips=strips,
-        phases=list(phases),
         columns=COLUMNS,
         command=command,
     )

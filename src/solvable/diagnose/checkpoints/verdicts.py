@@ -1,4 +1,4 @@
-"""Verdicts on the history of a matrix: when it stopped changing, and signs of overfitting."""
+"""Verdicts on the history of a matrix: when it stopped changing, and when its directions settled."""
 
 from __future__ import annotations
 
@@ -6,31 +6,24 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from solvable.diagnose.checkpoints.changes import Change
-from solvable.diagnose.checkpoints.fits import Fit
-from solvable.diagnose.checkpoints.history import History, Sign, Stop
+from solvable.diagnose.checkpoints.history import History, Stop
+from solvable.diagnose.diagnosis import Measurement
 
 STILL = 0.01  # distance to the last weights, relative to their norm, below which nothing changes
+SAME = 0.9  # squared overlap with the last directions from which on they are the same
 MOST = 0.3  # the same distance above which changes are no fluctuations
-TRAP = 1.1  # largest singular value of the shuffled matrix over the edge of noise
-GROWTH = 1.05  # norm at the end over the norm when the features settled
 
 
 def judged(history: History) -> History:
     """Complete a history by its verdicts."""
-    settled = settled_features(history.fits, history.changes)
-    signs = (rule(history, settled) for rule in (_trap, _growth))
+    settled = settled_directions(history.measurements, history.changes)
     stopped = stopped_weights(history.changes)
     if stopped is not None and stopped.fluctuates:
-        # Weights in which features appear or turn do not only fluctuate.
-        last = history.fits[-1]
-        if last is not None and last.features:
+        # Weights in which directions appear or turn do not only fluctuate.
+        last = history.measurements[-1]
+        if last is not None and last.directions:
             stopped = None if settled is None or settled.place > stopped.place else stopped
-    return replace(
-        history,
-        stopped=stopped,
-        settled=settled,
-        signs=tuple(sign for sign in signs if sign is not None),
-    )
+    return replace(history, stopped=stopped, settled=settled)
 
 
 def stopped_weights(changes: Sequence[Change]) -> Stop | None:
@@ -55,21 +48,22 @@ def stopped_weights(changes: Sequence[Change]) -> Stop | None:
     return None
 
 
-def settled_features(fits: Sequence[Fit | None], changes: Sequence[Change]) -> Stop | None:
-    """Return the first checkpoint from which on number and directions of the features stay."""
-    places = [place for place, fit in enumerate(fits) if fit is not None]
-    last = fits[places[-1]] if places else None
-    if last is None or not last.features:
+def settled_directions(
+    measurements: Sequence[Measurement | None], changes: Sequence[Change]
+) -> Stop | None:
+    """Return the first checkpoint from which on the directions and their number stay."""
+    places = [place for place, row in enumerate(measurements) if row is not None]
+    last = measurements[places[-1]] if places else None
+    if last is None or not last.directions:
         return None
-    final = last.features
+    final = last.directions
 
     def same(place: int) -> bool:
-        fit, change = fits[place], changes[place]
-        if fit is None or fit.features is None or abs(fit.features - final) > max(1, final // 10):
+        row, overlap = measurements[place], changes[place].overlap
+        if row is None or row.directions is None:
             return False
-        if place == places[-1] or change.overlap is None or change.expected is None:
-            return place == places[-1]
-        return change.overlap >= change.expected - 3 * (change.error or 0.0)
+        near = abs(row.directions - final) <= max(1, final // 10)
+        return near and (place == places[-1] or (overlap is not None and overlap >= SAME))
 
     kept = _tail_of(places, same)
     return Stop(kept[0], False, 0.0) if len(kept) >= 2 else None
@@ -83,23 +77,3 @@ def _tail_of(places: Sequence[int], holds: Callable[[int], bool]) -> list[int]:
             break
         kept.insert(0, place)
     return kept
-
-
-def _trap(history: History, settled: Stop | None) -> Sign | None:
-    """Single large entries in a matrix whose norm has grown: weight decay makes them in good networks."""
-    traps, norms = history.values("trap"), [norm for norm in history.values("norm") if norm]
-    high = _tail_of(range(len(traps)), lambda place: (traps[place] or 0.0) > TRAP)
-    if len(high) < 2 or norms[-1] <= norms[0]:
-        return None
-    text = f"the shuffled entries have a singular value {traps[-1]:.2f} times the edge of noise"
-    return Sign("trap", high[0], text)
-
-
-def _growth(history: History, settled: Stop | None) -> Sign | None:
-    """Growth of the norm after number and directions of the features settled."""
-    norms = history.values("norm")
-    start, end = (None, None) if settled is None else (norms[settled.place], norms[-1])
-    if settled is None or start is None or end is None or end < GROWTH * start:
-        return None
-    text = f"the norm grew by {100 * (end / start - 1):.0f} % after the features settled"
-    return Sign("growth", settled.place, text)

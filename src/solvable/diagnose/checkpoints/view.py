@@ -27,8 +27,9 @@ def rows(found: DiagnosedCheckpoints) -> list[dict[str, Any]]:
     """Records for a data frame, one per matrix and checkpoint."""
     records = []
     for row in found.histories:
-        for place, (fit, change) in enumerate(zip(row.fits, row.changes, strict=True)):
-            if fit is None:
+        pairs = zip(row.measurements, row.changes, strict=True)
+        for place, (numbers, change) in enumerate(pairs):
+            if numbers is None:
                 continue
             records.append(
                 {
@@ -36,23 +37,16 @@ def rows(found: DiagnosedCheckpoints) -> list[dict[str, Any]]:
                     "checkpoint": found.labels[place],
                     "step": found.steps[place],
                     "shape": "x".join(map(str, row.shape)),
-                    "phase": fit.phase,
-                    "features": fit.features,
-                    "strongest": fit.strongest,
-                    "tail_exponent": fit.exponent,
-                    "power_law_holds": fit.plausible,
-                    "noise": fit.noise,
-                    "norm": fit.norm,
-                    "largest": fit.largest,
-                    "stable_rank": fit.stable_rank,
+                    "directions_at_least": numbers.directions,
+                    "norm": numbers.norm,
+                    "largest": numbers.largest,
+                    "stable_rank": numbers.stable_rank,
+                    "dead_rows": numbers.dead_rows,
                     "change": change.previous,
                     "distance_to_last": change.last,
                     "overlap_with_last": change.overlap,
-                    "expected_overlap": change.expected,
-                    "shuffled_over_edge": change.trap,
                     "stopped": row.stopped is not None and place >= row.stopped.place,
-                    "signs": " ".join(s.kind for s in row.signs if place >= s.place),
-                    "reason": fit.reason,
+                    "reason": numbers.reason,
                 }
             )
     return records

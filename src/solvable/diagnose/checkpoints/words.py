@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from solvable.diagnose.checkpoints.history import DiagnosedCheckpoints, History
-from solvable.diagnose.checkpoints.verdicts import GROWTH, STILL, TRAP
+from solvable.diagnose.checkpoints.verdicts import SAME, STILL
 from solvable.plots.numbers import MISSING, format_number
 from solvable.plots.words import counted, listed
 
-SIGNS = "Which matrices show signs of overfitting?"
-
 
 def answer(found: DiagnosedCheckpoints) -> str:
-    """Main result: matrices that stopped changing, new features, and signs of overfitting."""
+    """Main result: matrices that stopped changing, and new directions."""
     total = counted(len(found.histories), "matrix", "matrices")
     texts = []
     stopped = found.stopped
@@ -30,14 +28,9 @@ def answer(found: DiagnosedCheckpoints) -> str:
     if learned:
         most = max(learned, key=_gained)
         texts.append(
-            f"{counted(len(learned), 'matrix', 'matrices')} gained features; {most.name} gained the "
-            f"most ({range_text(most, 'features')})."
+            f"{counted(len(learned), 'matrix', 'matrices')} gained directions; {most.name} gained the "
+            f"most ({range_text(most, 'directions')})."
         )
-    signed = found.signed
-    names = listed([row.name for row in signed], 3)
-    texts.append(
-        f"Signs of overfitting in {len(signed)}: {names}." if signed else "No signs of overfitting."
-    )
     return " ".join(texts)
 
 
@@ -52,7 +45,7 @@ def _with_steps(found: DiagnosedCheckpoints, rows: Sequence[History]) -> str:
 
 
 def _gained(row: History) -> int:
-    values = [value for value in row.values("features") if value is not None]
+    values = [value for value in row.values("directions") if value is not None]
     return int(values[-1] - values[0]) if values else 0
 
 
@@ -64,15 +57,8 @@ def row_values(row: History, quantity: str) -> list[float]:
 def range_text(row: History, quantity: str) -> str:
     """First and last value of a quantity, such as "0 to 10"; a dash for a value that is missing."""
     values = row.values(quantity)
-    present = [place for place, fit in enumerate(row.fits) if fit is not None]
+    present = [place for place, one in enumerate(row.measurements) if one is not None]
     ends = [format_number(values[place], 3) for place in (present[0], present[-1])]
-    return ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
-
-
-def phases_text(row: History) -> str:
-    """First and last phase of a matrix."""
-    phases = [fit.phase for fit in row.fits if fit is not None]
-    ends = [phases[0], phases[-1]] if phases else [MISSING, MISSING]
     return ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
 
 
@@ -85,35 +71,11 @@ def stopped_text(found: DiagnosedCheckpoints, row: History) -> str:
 
 
 def settled_text(found: DiagnosedCheckpoints, row: History) -> str:
-    """When the features of a matrix settled."""
+    """When the directions of a matrix settled."""
     if row.settled is not None:
         return found.at(row.settled.place)
-    return "no" if row.fits[-1] is not None and row.fits[-1].features else MISSING
-
-
-def signs_text(row: History) -> str:
-    """Names of the signs of overfitting of a matrix."""
-    return listed([sign.kind for sign in row.signs]) or MISSING
-
-
-def sign_sentences(found: DiagnosedCheckpoints) -> list[str]:
-    """Return a sentence for each matrix with signs, and what the signs are worth."""
-    if not found.signed:
-        return []
-    most = 12
-    lines = [
-        f"{row.name}: {'; '.join(f'{sign.text} (from {found.at(sign.place)})' for sign in row.signs)}."
-        for row in found.signed[:most]
-    ]
-    more = len(found.signed) - most
-    lines += (
-        [f"{counted(more, 'further matrix', 'further matrices')} in the table."] if more > 0 else []
-    )
-    lines.append(
-        "A sign is a reason to measure the held-out loss, not a proof: weights alone do not determine "
-        'it. Rates of hits and false alarms are in the documentation, page "A series of checkpoints".'
-    )
-    return lines
+    last = row.measurements[-1]
+    return "no" if last is not None and last.directions else MISSING
 
 
 def meanings() -> list[str]:
@@ -122,10 +84,7 @@ def meanings() -> list[str]:
         "stopped: from this checkpoint on the Frobenius distance to the last weights is below "
         f"{100 * STILL:.0f} % of their norm (or the spacing of stored numbers, if that is larger), "
         "or, if it says fluctuates, does not grow with the separation.",
-        "settled: from this checkpoint on the number of features stays within one (or a tenth) of the "
-        "last one, and their directions overlap with the last ones at least as much as those of an "
-        "unmoved signal in fresh noise would, within 3 standard errors.",
-        f"growth: the norm grew by {100 * (GROWTH - 1):.0f} % or more after the features settled. trap: "
-        f"the entries in random order have a singular value above {TRAP:g} times the edge of noise, "
-        "at the last two checkpoints or more, and the norm has grown.",
+        "settled: from this checkpoint on the number of directions stays within one (or a tenth) of the "
+        f"last one, and their squared overlap with the last ones is at least {SAME:g}.",
+        "at least: directions above random signs, a lower bound.",
     ]

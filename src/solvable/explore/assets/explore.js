@@ -79,7 +79,10 @@
     }
     if (flying !== request) return;
     flying = null;
-    if (!answer) return poke(calm);
+    if (!answer) { /* another page has asked for something newer */
+      last = null;
+      return poke(2000);
+    }
     slowest = performance.now() - request.sent;
     complete = answer.complete;
     if (request.stage === 0 && request.moved) painted(request.moved);
@@ -133,12 +136,13 @@
     const part = position / one.positions;
     if (position <= 0) return one.integer ? Math.ceil(one.low) : one.low;
     if (part >= 1) return one.integer ? Math.floor(one.high) : one.high;
-    if (one.log) return rounded(one.low * Math.pow(one.high / one.low, part), one);
+    if (one.log) return rounded(one.first * Math.pow(one.high / one.first, part), one);
     return rounded(one.low + part * (one.high - one.low), one);
   }
 
   function positionOf(value, one) {
-    const part = one.log ? Math.log(value / one.low) / Math.log(one.high / one.low)
+    if (value <= one.low) return 0;
+    const part = one.log ? Math.log(value / one.first) / Math.log(one.high / one.first)
       : (value - one.low) / (one.high - one.low);
     return Math.round(one.positions * Math.max(0, Math.min(1, part || 0)));
   }

@@ -213,7 +213,8 @@ CLAIMS = (
         because="0.2 in the logarithm: the crossing is interpolated between sample sizes up to a factor "
         "of two apart.", power=0.2,
         missing="no curve has two sample sizes, at most a factor of two apart, between which the "
-        "subspace overlap passes 0.5; add samples around crossing_samples from `solvable theory`",
+        "subspace overlap passes 0.5; add samples around crossing_samples from `solvable theory`, "
+        "or run with --preset scaling",
     ),
     Estimate(
         "recovery-scaling",

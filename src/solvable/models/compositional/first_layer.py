@@ -55,28 +55,25 @@ class Model:
         return crossing_samples(self.law, drawn=self.dimension <= FEW_INPUTS)
 
 
-def model_of(parameters: CompositionalParameters, *, rough: bool = False) -> Model:
-    """Model of a parameter set, from the cache if only parameters without effect on it changed.
-
-    A rough one has one first layer with few draws, and no drawn operators.
-    """
+def model_of(parameters: CompositionalParameters) -> Model:
+    """Model of a parameter set, from the cache if only parameters without effect on it changed."""
     check_dimension(parameters.dimension)
     check_range(parameters.samples, parameters.widths[0], parameters.n_features_total)
     same = {"samples": 4, "test_samples": 2, "kernel_samples": 0}
-    return _model(parameters.model_copy(update=same), rough)
+    return _model(parameters.model_copy(update=same))
 
 
 @lru_cache(maxsize=64)
-def _model(parameters: CompositionalParameters, rough: bool = False) -> Model:
+def _model(parameters: CompositionalParameters) -> Model:
     if parameters.degree == 3:
         check_cubic(parameters.dimension, parameters.widths[0], parameters.correction)
-    targets = [make_target(parameters, seed) for seed in range(1 if rough else TEACHERS)]
-    parts = [draw_latent(target, parameters, rough=rough) for target in targets]
+    targets = [make_target(parameters, seed) for seed in range(TEACHERS)]
+    parts = [draw_latent(target, parameters) for target in targets]
     # The scale of the labels differs between first layers and has no effect on the learner, which
     # standardises the labels.
     labels, _, scales = zip(*(standardise(part.labels) for part in parts), strict=True)
     mapped = [apply_label_map(own, parameters.label_map) for own in labels]
-    law = _law(parameters, parts, mapped, rough=rough)
+    law = _law(parameters, parts, mapped)
     shares = [
         degree_two_share(
             part.second_moment, draws=part.labels.size, label_variance=float(part.labels.var())
@@ -126,15 +123,13 @@ def _law(
     parameters: CompositionalParameters,
     parts: list[LatentMoments],
     mapped: Sequence[np.ndarray],
-    *,
-    rough: bool,
 ) -> SpikeLaw:
     """Spike theory of the first step, from the draws of all first layers."""
     # The spikes have heights theta_k = E[T (u_k² - 1)]   (compositional 4) and positions and overlaps
     # (sequential 5) (sequential 6).
     cubic = [part.cubic for part in parts if part.cubic is not None]
     if cubic:
-        return cubic_law(cubic, mapped, rough=rough)
+        return cubic_law(cubic, mapped)
     D, d, T = parameters.n_features_total, parameters.dimension, np.concatenate(mapped)
     quadratic, wick = parameters.degree == 2, parameters.correction == "wick"
     signal = np.concatenate([part.signal for part in parts])
@@ -160,17 +155,15 @@ def _law(
             contracted=None if wick else T @ moved / T.size,
             contraction_noise=float(np.mean(T**2 * 2 * squared_norm) / d),
         )
-    fewer = {"atoms": 300} if rough else {}
     law = SpikeLaw(
         heights=heights(kernel.diagonal if wick else plain.diagonal, wick),
-        sample=compress_sample(T * kernel.rest, (T**2)[:, None] * kernel.outer, **fewer),
+        sample=compress_sample(T * kernel.rest, (T**2)[:, None] * kernel.outer),
         background=background,
         n_features=D - strengths.size,
         room=ranking_room(d, parameters.degree, wick),
-        seconds=0.02 if rough else 1.0,
     )
     # Without orthonormal directions the target has no diagonal form in orthonormal features.
-    if rough or parameters.layers > 3 or parameters.first_layer != "orthonormal":
+    if parameters.layers > 3 or parameters.first_layer != "orthonormal":
         return law
     # In few inputs a few directions of low rank end the bulk, and the formula puts the edges too far
     # inside: by 8 % at d = 20, where a feature then ranks before eigenvalues of the other end.

@@ -31,16 +31,12 @@ class LatentMoments:
     cubic: CubicSample | None  # cubic forms, for degree 3
 
 
-def draw_latent(
-    target: CompositionalTarget, parameters: CompositionalParameters, *, rough: bool = False
-) -> LatentMoments:
+def draw_latent(target: CompositionalTarget, parameters: CompositionalParameters) -> LatentMoments:
     """Draw labels, latent features and kernel values of fresh samples of one target."""
     d, p, q = parameters.dimension, parameters.widths[0], parameters.degree
     # All first layers together get 80,000 draws, fewer if the draws would cost more than 1e11 operations.
     most = 80_000
     count = int(np.clip(1e11 / (4 * p * d**q), most / 10, most)) // TEACHERS
-    if rough:
-        count = int(np.clip(1e9 / (p * d**q), 1_000, 4_000))
     rng = random_stream("compositional-target", "moments", target.seed)
     features = target.feature_map
     truth = rotated_directions(target, rotated_basis(parameters))

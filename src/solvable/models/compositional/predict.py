@@ -44,28 +44,18 @@ def _first_layer(
 
 def predict(parameters: CompositionalParameters) -> Metrics:
     """Predicted metrics of a parameter set, and predicted quantities that are not measured."""
-    return _metrics(parameters)
-
-
-def preview(parameters: CompositionalParameters, samples: np.ndarray) -> list[Metrics]:
-    """Predict a theory line from one first layer and few draws, without a second representation."""
-    places = [parameters.model_copy(update={"samples": round(n)}) for n in samples]
-    return [_metrics(place, rough=True) for place in places]
-
-
-def _metrics(parameters: CompositionalParameters, *, rough: bool = False) -> Metrics:
     parameters = parameters.equivalent
-    model = model_of(parameters, rough=rough)
+    model = model_of(parameters)
     spikes = _spikes(parameters, model.law)
     hermite = None
-    if parameters.first_layer == "random-features" and not rough:
+    if parameters.first_layer == "random-features":
         other = parameters.model_copy(update={"first_layer": "orthonormal"})
         hermite = predict_first_layer(other)["subspace_overlap"]
     deep = parameters.layers > 3
     steps: LaterSteps | None = None
     # The directions that replace unrecovered features are predicted by drawing whole matrices.
     many = parameters.n_features_total > LARGEST
-    if deep and not rough and not (many and (spikes.squared_overlap < 0.5).any()):
+    if deep and not (many and (spikes.squared_overlap < 0.5).any()):
         # Overlaps are taken from the matrices drawn for the later steps, because these matrices include
         # the label's degrees from eight on, which the spike theory neglects.
         steps = later_steps(parameters, model.law, spikes)
@@ -110,7 +100,7 @@ def _metrics(parameters: CompositionalParameters, *, rough: bool = False) -> Met
         # A network has other errors: its readout is fitted to the samples of its first layer.
         metrics |= dict.fromkeys(("normalised_mse", "last_layer_eigenvalues", "eigenvalues"))
         return metrics
-    if deep and steps is None and not rough:
+    if deep and steps is None:
         metrics[NO_PREDICTION] = (
             f"a feature of the first layer is lost among D = {parameters.n_features_total} directions, "
             "and the direction in its place is predicted by drawing whole matrices. Allowed: D of at "

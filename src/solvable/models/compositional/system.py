@@ -113,7 +113,6 @@ system = System(
     parameters=CompositionalParameters,
     measure="measure:measure",
     predict="predict:predict",
-    preview="predict:preview",
     chance="predict:chance",
     teacher="upper_layers:draw_teacher",
     axis=AXIS,

@@ -14,20 +14,22 @@ MASKED = -1
 
 
 def one_hot(
-    X: np.ndarray, vocabulary: int, *, standardise: bool = True, dtype: Any = np.float32
-) -> np.ndarray:
+    X: np.ndarray, vocabulary: int, *, standardise: bool = True, blanks: bool = False,
+    dtype: Any = np.float32,
+) -> np.ndarray:  # fmt: skip
     """Vector of each symbol, shape (n, d, V); the vector of a masked leaf (-1) is constant V^-1/2.
 
     With `standardise` the vectors of symbols have mean 0 and norm 1. The vector of a masked leaf is then
-    orthogonal to them.
+    orthogonal to them. With `blanks` the symbol V is a blank, whose vector is zero.
     """
+    highest = vocabulary - 1 + blanks
     symbols = np.asarray(X)
     if symbols.dtype.kind not in "iu" or (
-        symbols.size and (symbols.min() < MASKED or symbols.max() >= vocabulary)
+        symbols.size and (symbols.min() < MASKED or symbols.max() > highest)
     ):
         raise InvalidData(
             f"the symbols have type {symbols.dtype} and are not all in the vocabulary; allowed: "
-            f"integers from 0 to {vocabulary - 1}, and {MASKED} for a masked leaf."
+            f"integers from 0 to {highest}, and {MASKED} for a masked leaf."
         )
     vectors = np.eye(vocabulary)
     if standardise:
@@ -35,7 +37,8 @@ def one_hot(
         vectors = (vectors - 1 / vocabulary) / np.sqrt(1 - 1 / vocabulary)
     # The row of a masked leaf is the last one, so that -1 finds it.
     masked = np.full((1, vocabulary), vocabulary**-0.5)
-    return np.asarray(np.concatenate([vectors, masked]).astype(dtype)[symbols])
+    rows = [vectors, np.zeros((1, vocabulary)), masked]
+    return np.asarray(np.concatenate(rows).astype(dtype)[symbols])
 
 
 def tuple_symbols(X: np.ndarray, vocabulary: int, branching: int) -> np.ndarray:

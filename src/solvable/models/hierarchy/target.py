@@ -10,6 +10,7 @@ from solvable.arrays import check_integer
 from solvable.errors import InvalidData, InvalidParameter
 from solvable.models.hierarchy.derivations import (
     CHUNK_STRINGS,
+    LabelledStrings,
     apply_rules,
     checked_strings,
     expand_down,
@@ -21,7 +22,7 @@ from solvable.models.hierarchy.ranks import LARGEST_INT64, checked_ranks, choice
 from solvable.models.hierarchy.rules import symbol_type
 
 
-class RandomHierarchy(ExactLaws):
+class RandomHierarchy(ExactLaws, LabelledStrings):
     r"""Grammar in which a label produces a string of symbols by random rules, level by level.
 
     Level 0 is the label and level :math:`L` are the :math:`s^L` leaves that a learner sees. Each
@@ -114,30 +115,10 @@ class RandomHierarchy(ExactLaws):
             X[start : start + CHUNK_STRINGS] = levels[-1]
         return X, y
 
-    def sample_tree(self, n: int, rng: np.random.Generator | int) -> list[np.ndarray]:
-        """Draw strings with the symbols of all levels.
-
-        Parameters
-        ----------
-        n : int
-            Number of strings, at least 1.
-        rng : Generator or int
-            Source of the random numbers, or a seed.
-
-        Returns
-        -------
-        list of ndarray
-            Shape (n, s ** l) for each level l = 0 ... L: the label first, the string last.
-
-        Examples
-        --------
-        >>> [symbols.shape for symbols in RandomHierarchy(4, 2, 3, 2).sample_tree(5, rng=0)]
-        [(5, 1), (5, 3), (5, 9)]
-        """
-        generator = stream_of(rng, "samples")
+    def _draw_levels(self, n: int, rng: np.random.Generator) -> list[np.ndarray]:
         self._check_count(n)
         starts = range(0, n, CHUNK_STRINGS)
-        chunks = [self._draw_chunk(min(CHUNK_STRINGS, n - start), generator) for start in starts]
+        chunks = [self._draw_chunk(min(CHUNK_STRINGS, n - start), rng) for start in starts]
         return [np.concatenate(parts) for parts in zip(*chunks, strict=True)]
 
     def _draw_chunk(self, n: int, rng: np.random.Generator) -> list[np.ndarray]:
@@ -248,24 +229,7 @@ class RandomHierarchy(ExactLaws):
         """
         return self._parsed(X)[0]
 
-    def classify(self, X: np.ndarray) -> np.ndarray:
-        """Return the label of each string.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n, s ** L)
-            Strings of the grammar.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Labels from 0 to n_c - 1.
-
-        Raises
-        ------
-        InvalidData
-            If a string is not of the grammar.
-        """
+    def _labels(self, X: np.ndarray) -> np.ndarray:
         return self.parse(X)[0][:, 0].astype(np.int64)
 
     def contains(self, X: np.ndarray) -> np.ndarray:

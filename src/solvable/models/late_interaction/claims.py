@@ -1,4 +1,4 @@
-"""Claims of late interaction: overlaps, worth of labels, pooled vectors, and pipelines of phases."""
+"""Claims of late interaction: overlaps, worth of labels, and pooled vectors."""
 
 from __future__ import annotations
 
@@ -11,32 +11,11 @@ from solvable.frame.estimates import Estimate
 from solvable.frame.points import Point
 
 PAGE = "derivations/late-interaction"
-PAPER = "arXiv:2602.16609, Section 3"
-
-USUAL = {
-    "dimension": 30, "rank": 6, "decay": 0.5, "query_tokens": 4, "document_tokens": 8, "candidates": 8,
-}  # fmt: skip
-"""Parameters at which the reference values of pipelines were measured."""
 
 
 def above(factor: float) -> Callable[[Cell], bool]:
     """Return a test for directions with n above a multiple of their threshold."""
     return lambda cell: bool(cell.setting.queries > factor * cell.predicted("threshold_queries"))
-
-
-def pipeline_at(
-    pipeline: str, least: int, supervised: int, distilled: int, most: float = np.inf
-) -> Callable[[Cell], bool]:
-    """Return a test for points of a pipeline with these numbers of queries and usual parameters."""
-
-    def judged(cell: Cell) -> bool:
-        setting = cell.setting
-        usual = all(getattr(setting, name) == value for name, value in USUAL.items())
-        sizes = (setting.supervised_queries, setting.distillation_queries)
-        known = usual and sizes == (supervised, distilled) and setting.pipeline == pipeline
-        return bool(known and least <= setting.queries <= most)
-
-    return judged
 
 
 def worth(label: str) -> Callable[[Sequence[Point]], tuple[float, float] | None]:
@@ -68,13 +47,9 @@ def predicted_signal(point: Point) -> float:
     return float(strengths @ roots / np.linalg.norm(strengths))
 
 
-def ratio_to(name: str) -> Callable[[Point], np.ndarray]:
-    """Return a metric: another metric over the nDCG of the same replicate."""
-    return lambda point: point.values(name) / point.values("ndcg")
-
-
-LABELS = "no point without pipeline has both labels at one number of queries; set label=scores,"
-PIPELINES = "no point has the usual parameters, these numbers of queries and pipeline "
+LABELS = (
+    "no point without pipeline has both labels at one number of queries; run with --preset labels"
+)
 
 # fmt: off
 CLAIMS = (
@@ -96,7 +71,7 @@ CLAIMS = (
         f"{PAGE} (15), (16)", estimate=worth(label), apart=("label",), within=within, power=0.5,
         where=lambda point: point.setting.pipeline == "none",
         because=f"{within} in the logarithm: the prediction holds for many dimensions.",
-        missing=f"{LABELS}{label}")
+        missing=LABELS)
       for label, words, within in (
           ("top-1", "the best document against all", 0.1),
           ("random-negative", "the best document against a random other one", 0.1),
@@ -121,38 +96,5 @@ CLAIMS = (
         within=0.25, relative=True, power=0.6, because="25 %: the range of the statement.",
         where=lambda cell: cell.setting.pipeline == "dense" and cell.setting.queries >= 4_000,
         missing="no point has pipeline=dense and 4,000 queries"),
-    Agreement("dense-kernel-read-with-maxsim",
-        "With 4,000 queries or more, the kernel of the dense pipeline, read with MaxSim without further "
-        "training, has at least twice the nDCG of its pooled scores.",
-        ratio_to("maxsim_ndcg"), f"{PAGE} (9)", expected=2.0, within=0.2, kind="at least", power=0.9,
-        because="0.2: the ratio varies with the teacher and the test queries.",
-        where=lambda cell: cell.setting.pipeline == "dense" and cell.setting.queries >= 4_000,
-        missing="no point has pipeline=dense and 4,000 queries"),
-    Agreement("distillation-with-maxsim-beats-dense",
-        "Distillation of MaxSim scores after dense phases (a) leads the dense pipeline by 0.58 in nDCG "
-        "on the same data, with 4,000, 800 and 200 queries.",
-        "gain", PAPER, expected=0.58, within=0.05, power=0.2,
-        because="0.05: twice the standard deviation between replicates.",
-        where=pipeline_at("a", 4_000, 800, 200, 4_000), missing=f"{PIPELINES}a"),
-    Agreement("supervision-with-maxsim-helps",
-        "Supervision with MaxSim scores as well (b) leads pipeline a by 0.072 in nDCG, with 4,000, "
-        "800 and 200 queries.",
-        "gain", PAPER, expected=0.072, within=0.02, power=0.9,
-        because="0.02: the lead varies with the teacher.",
-        where=pipeline_at("b", 4_000, 800, 200, 4_000), missing=f"{PIPELINES}b"),
-    Agreement("full-pre-training-helps-short-fine-tuning",
-        "A long first phase with MaxSim scores (c) leads pipeline b by 0.02 in nDCG if the later phases "
-        "are short, with 16,000, 200 and 50 queries.",
-        "gain", PAPER, expected=0.02, within=0.006, power=0.9,
-        because="0.006: twice the standard error of the reference value.",
-        where=pipeline_at("c", 16_000, 200, 50, 16_000),
-        missing=f"{PIPELINES}c; run with --preset paper-like"),
-    Agreement("full-pre-training-learns-a-better-kernel",
-        "After 16,000 queries of the first phase, MaxSim training leads the dense kernel, read with "
-        "MaxSim, by 0.09 in nDCG.",
-        "first_phase_gain", PAPER, expected=0.09, within=0.03, power=0.6,
-        because="0.03: the lead varies with the teacher.",
-        where=pipeline_at("c", 16_000, 200, 50, 16_000),
-        missing=f"{PIPELINES}c; run with --preset paper-like"),
 )
 # fmt: on

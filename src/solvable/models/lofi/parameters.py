@@ -36,9 +36,11 @@ class NeuralLoFiParameters(Parameters):
     lift: Literal["none", "relu", "tanh", "erf", "sigmoid", "gelu", "step"] = "none"
     """Activation of an infinitely wide lift (random features) before the filter, for the target
     single-index; none filters the inputs."""
-    features: Literal["as-published", "centred", "deflated"] = "as-published"
+    features: Literal["as-published", "centred", "deflated"] = "centred"
     """Features of the lift that enter the filter: unchanged, minus their mean over the samples, or also
-    with the first moment (1/n) sum T z projected out."""
+    with the first moment (1/n) sum T z projected out. Without a lift it has no effect. If unchanged
+    features have a constant part, squared_overlap is that of the second eigenvector, and the constant's
+    eigenvector is left out."""
     nuisance: int = Field(20, ge=1, le=1_000)
     """Number of strong irrelevant coordinates in a hidden target."""
     nuisance_variance: float = Field(10.0, gt=0, le=1e4)
@@ -71,10 +73,10 @@ class NeuralLoFiParameters(Parameters):
             )
         if self.lift != "none":
             self._check_lift()
-        elif self.features != "as-published":
+        elif self.features == "deflated":
             raise ValueError(
-                f"features is '{self.features}' without a lift, where the filter sees inputs of mean "
-                "zero; allowed: features=as-published, or a lift such as lift=relu"
+                f"features is '{self.features}' without a lift, where the filter sees the inputs; "
+                "allowed: features=centred, or a lift such as lift=relu"
             )
         return self
 

@@ -125,14 +125,16 @@ def _hidden(parameters: NeuralLoFiParameters, law: LabelLaw) -> Metrics:
         "deflated_squared_overlap": None,
         "deflated_rank": None,
     }
-    # A strong direction is a principal component if its variance exceeds 1 + sqrt(d / n).
-    least = 1 + np.sqrt(parameters.n_inputs / n)
+    # Strong directions are the leading principal components if the least of their sample variances,
+    # L (1 - sqrt(k / n))², exceeds c (1 + sqrt(d / n c)), c = 1 - k / n   (lofi 20)
+    share = min(k / n, 0.5)
+    rest = 1 - share
+    least = rest * (1 + np.sqrt(weak.size / (rest * n))) / (1 - np.sqrt(share)) ** 2
     if parameters.nuisance_variance > least and k <= n / 2:
-        deflated = direction_profile(
-            _projected(law, 1 - k / n), variances=weak, direction_variance=1.0, n_samples=n - k
-        )
+        left, kept = _projected(law, share, parameters.nuisance_variance)
+        deflated = direction_profile(left, variances=weak, direction_variance=1.0, n_samples=n)
         return metrics | {
-            "deflated_squared_overlap": deflated.best_squared_overlap,
+            "deflated_squared_overlap": kept * deflated.best_squared_overlap,
             "deflated_rank": deflated.best_rank,
         }
     reason = (
@@ -147,15 +149,36 @@ def _hidden(parameters: NeuralLoFiParameters, law: LabelLaw) -> Metrics:
     return metrics | {NO_PREDICTION: reason}
 
 
-def _projected(law: LabelLaw, share: float) -> LabelLaw:
-    """Label distribution after projection of the samples on a random subspace of this share of n."""
-    # A removed strong direction is a vector over the samples: P T P replaces T. Free compression keeps
-    # E[T] and multiplies Var T and E[T (s² - 1)] by c = 1 - k / n; higher cumulants are not changed:
-    # T -> E[T] + sqrt(c) (T - E[T]), E[s² | T] - 1 -> sqrt(c) (E[s² | T] - 1)   (lofi 20)
-    mean, root = law.weights @ law.probabilities, np.sqrt(share)
-    return LabelLaw(
-        mean + root * (law.weights - mean), law.probabilities, 1 + root * (law.second_moments - 1)
+@lru_cache(maxsize=4)
+def _components(size: int, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Orthonormal basis that starts with random components of samples, and their variances."""
+    draws = random_stream("neural-lofi", "free compression").standard_normal((size, count))
+    basis, spread, _ = np.linalg.svd(draws)
+    return basis, spread**2 / size
+
+
+def _projected(law: LabelLaw, share: float, variance: float) -> tuple[LabelLaw, float]:
+    """Label distribution and kept share of a direction after removal of this share of n components."""
+    # A removed strong direction is a vector over the samples, so that Q T Q with a random projector Q
+    # replaces T. At a variance L of the strong directions the components tilt towards the samples of
+    # the weak directions: Q multiplies a component of variance L S by -c / (L S - c), c = 1 - k / n, and
+    # a weak direction has the squared tangent t² = (1/n) sum L S / (L S - c)² with the components. The
+    # law of Q T Q and E[s² | its eigenvalue] are those of one matrix, as both concentrate   (lofi 20)
+    size = 600  # each sample is the mean over this part of the law
+    borders = np.linspace(0, 1, size + 1)
+    places = np.cumsum(np.append(0.0, law.probabilities))
+    T, moments = (
+        size
+        * np.diff(np.interp(borders, places, np.cumsum(np.append(0.0, law.probabilities * values))))
+        for values in (law.weights, law.second_moments[:, 0])
     )
+    basis, spread = _components(size, max(1, round(share * size)))
+    beyond = variance * spread - (1 - share)
+    factors = np.concatenate([(share - 1) / beyond, np.ones(size - spread.size)])
+    values, vectors = np.linalg.eigh(((basis.T * T) @ basis) * factors * factors[:, None])
+    given = ((basis @ vectors) ** 2).T @ moments
+    tangent = share * float(np.mean(variance * spread / beyond**2))
+    return LabelLaw(values, np.full(size, 1 / size), given[:, None]), 1 / (1 + tangent)
 
 
 def _lifted(parameters: NeuralLoFiParameters, law: LabelLaw) -> Metrics:

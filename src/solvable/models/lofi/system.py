@@ -30,6 +30,7 @@ PRESETS = {
         {
             "dimension": (200,),
             "lift": ("none", "tanh", "relu", "step"),
+            "features": ("as-published",),
             "ratio": (1.0, 1.5, 2.0, 3.0, 5.0, 8.0),
         },
         replicates=8,
@@ -60,7 +61,7 @@ PRESETS = {
 system = System(
     name="neural-lofi",
     title="A label-weighted second moment finds features above threshold sample sizes",
-    version="2",
+    version="3",
     parameters=NeuralLoFiParameters,
     measure="measure:measure",
     predict="predict:predict",

@@ -79,7 +79,7 @@ def _random_filters(parameters: NeuralLoFiImagesParameters, split: Any) -> tuple
 
 def pixel_filters(pixels: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Leading eigenvectors of the label-weighted second moment of patches (n, places, pixels)."""
-    # C = (1 / n H W) sum_mu sum_p y_mu z_{mu p} z_{mu p}^T, ranked by modulus   (lofi 37)
+    # C = (1 / n H W) sum_mu sum_p y_mu z_{mu p} z_{mu p}^T, ranked by modulus   (lofi 36)
     matrix = np.einsum("npi,n,npj->ij", pixels, weights, pixels, optimize=True)
     values, vectors = np.linalg.eigh(matrix / (pixels.shape[0] * pixels.shape[1]))
     kept = vectors[:, np.argsort(-np.abs(values))[:DRAWN]]

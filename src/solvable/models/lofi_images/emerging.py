@@ -20,7 +20,7 @@ STANDS_OUT = 1.5
 def ratios_at(ratios: np.ndarray, samples: int, other: float) -> np.ndarray:
     """Null ratios of directions at another number of rows."""
     # An eigenvalue r times the edge of its bulk has a spike rho times the threshold, with
-    # r = (rho + 1 / rho) / 2, and rho grows as sqrt(n)   (lofi 38)
+    # r = (rho + 1 / rho) / 2, and rho grows as sqrt(n)   (lofi 37)
     r = np.maximum(ratios, 1.0)
     rho = np.maximum((r + np.sqrt(r**2 - 1)) * np.sqrt(other / samples), 1.0)
     return np.asarray((rho + 1 / rho) / 2)

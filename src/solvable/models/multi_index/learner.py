@@ -79,7 +79,7 @@ class MultiIndexRegressor(
     regularisation : float or "leave-one-out"
         Ridge penalty relative to the mean power of the readout's features; "leave-one-out" chooses
         the penalty by generalised cross-validation.
-    deflation : int
+    deflation : int, 0 to 100
         Number of further passes, which use the residuals of the readout as labels. Each pass adds
         directions that strong features had hidden, orthogonal to the earlier directions. If
         ``n_directions`` is a number, the last pass adds the missing directions.
@@ -360,7 +360,7 @@ def _check_settings(estimator: MultiIndexRegressor, source: Source) -> None:
     if not (isinstance(estimator.n_permutations, str) and estimator.n_permutations == "auto"):
         check_integer("n_permutations", estimator.n_permutations, 1)
     check_integer("n_neurons", estimator.n_neurons, 1)
-    check_integer("deflation", estimator.deflation, 0)
+    check_integer("deflation", estimator.deflation, 0, 100)
     if estimator.chunk_rows is not None:
         check_integer("chunk_rows", estimator.chunk_rows, 1)
     if estimator.regularisation != "leave-one-out":

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
-from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter
 from solvable.message_passing.moments import ConditionalMoments
 from solvable.operators.labels import LabelMap, map_of_law
 from solvable.spectra.label_law import LabelLaw
 from solvable.spectra.label_weighted import (
     LabelWeightedSpectrum,
+    critical_parameter,
     label_weighted_spectrum,
     signed_parameters,
 )
+from solvable.spectra.sample_lattice import lattice_sizes
 from solvable.spectra.sampled_spikes import draw_spikes
-from solvable.spectra.structured_spikes import WeightedSample, predict_spikes
+from solvable.spectra.structured_spikes import Ranking, WeightedSample, predict_spikes
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,7 @@ def predict_spectral(
     label_map: LabelMap | str = "tanh",
     sample_ratio: float,
     dimension: int,
+    ranking: Ranking = "permuted",
 ) -> SpectralPrediction:
     r"""Predict overlaps, eigenvalues and edges of :math:`\frac1n\sum_iT(y_i)x_ix_i^\top`.
 
@@ -87,6 +90,9 @@ def predict_spectral(
         Samples per dimension :math:`\alpha=n/d`, above 0.
     dimension : int
         Dimension :math:`d`, above the number of directions.
+    ranking : {"permuted", "modulus"}
+        Order in which p eigenvectors are taken: by distance from the nearer edge with permuted labels,
+        or by modulus, as gradient descent takes them.
 
     Returns
     -------
@@ -117,27 +123,42 @@ def predict_spectral(
             f"dimension is {dimension}; allowed: above the {moments.n_directions} directions."
         )
     T = mapped_labels(moments, label_map)
-    law = moments.law(T)
-    rotation = np.eye(moments.n_directions)
-    spectrum = label_weighted_spectrum(law, ratio=sample_ratio, dimension=dimension)
+    law, rotation = moments.law(T), np.eye(moments.n_directions)
     if moments.cross is not None:
-        law, rotation, spectrum = _rotated(moments, T, sample_ratio, dimension, spectrum)
-    return arranged(law, rotation, spectrum, sample_ratio * dimension, dimension)
+        law, rotation = _rotated(moments, T, sample_ratio, dimension)
+    return arranged(law, rotation, sample_ratio * dimension, dimension, ranking)
+
+
+def _with_norms(law: LabelLaw, dimension: int) -> LabelLaw:
+    """Distribution of the weight T |x|² / d, with the features divided by |x| / d^(1/2)."""
+    # x x^T = |x|² e e^T: the theory of the edge is that of vectors e of one length, and the variance
+    # 2 / d of |x|² / d acts like a larger variance of T. Cubes of normal numbers, by Wilson and Hilferty.
+    if dimension - law.n_directions < 10:  # lengths near 0 are not in the theory
+        return law
+    nodes, chance = np.polynomial.hermite_e.hermegauss(5)
+    step = 2 / (9 * (dimension - law.n_directions))
+    norms = (1 - step + np.sqrt(step) * nodes) ** 3
+    norms /= chance @ norms / chance.sum()
+    return LabelLaw(
+        np.outer(law.weights, norms).ravel(),
+        np.outer(law.probabilities, chance).ravel(),
+        (law.second_moments[:, None] / norms[:, None]).reshape(-1, law.n_directions),
+    )
 
 
 def _rotated(
-    moments: ConditionalMoments,
-    T: np.ndarray,
-    ratio: float,
-    dimension: int,
-    spectrum: LabelWeightedSpectrum,
-) -> tuple[LabelLaw, np.ndarray, LabelWeightedSpectrum]:
-    """Use the eigenvectors of Phi(lambda*) at each outlier as directions; return law and spectrum."""
+    moments: ConditionalMoments, T: np.ndarray, ratio: float, dimension: int
+) -> tuple[LabelLaw, np.ndarray]:
+    """Use the eigenvectors of Phi(lambda*) at each outlier as directions; return their label law."""
     assert moments.cross is not None
     chance, p = moments.probabilities, moments.n_directions
-    strength = np.einsum("m,mab->ab", chance * T, moments.cross)
-    rotation = np.linalg.eigh(strength)[1]
-    law = moments.law(T)
+    # Weights that no sample is expected to have would be poles near the edge of the bulk.
+    within = moments.law(T).clipped(ratio * dimension).weights
+    T = np.clip(T, within[0], within[-1])
+    # Odd maps of odd links have no strength E[T G]: then the noise E[T² G] singles out directions.
+    power = np.sqrt(chance @ T**2)
+    chosen = T / power + 1e-6 * (T / power) ** 2
+    rotation = np.linalg.eigh(np.einsum("m,mab->ab", chance * chosen, moments.cross))[1]
     for _ in range(3):
         # second moment along a direction v: E[(v . z)² | y] = 1 + v^T G v
         along = np.einsum("ak,mab,bk->mk", rotation, moments.cross, rotation, optimize=True)
@@ -157,17 +178,19 @@ def _rotated(
             part[np.abs(values - level) > 1e-6 * np.abs(values).max()] = 0.0
             columns.append(vectors @ (part / np.linalg.norm(part)))
         rotation = np.stack(columns, axis=1)
-    return law, rotation, spectrum
+    return law, rotation
 
 
 def arranged(
     law: LabelLaw,
     rotation: np.ndarray,
-    spectrum: LabelWeightedSpectrum,
     samples: float,
     dimension: int,
+    ranking: Ranking = "permuted",
 ) -> SpectralPrediction:
     """Sort directions by distance from the bulk; predict each true direction's overlap with the span."""
+    law = _with_norms(law, dimension)
+    spectrum = label_weighted_spectrum(law, ratio=samples / dimension, dimension=dimension)
     own, at_upper = spectrum.squared_overlap, spectrum.at_upper_end
     recovered = np.where(at_upper, spectrum.upper.outlying, spectrum.lower.outlying)
     low, high = permuted_edges(law, samples / dimension, dimension)
@@ -175,21 +198,11 @@ def arranged(
     distance = np.where(at_upper, places - high, low - places)
     order = np.argsort(-distance, kind="stable")
     eigenvalues = places[order]
-    p = law.n_directions
-    if p > dimension / 10:
-        # Many directions act as noise on each other, so the prediction is a mean over drawn matrices.
-        # Large matrices need fewer draws.
-        draws = int(np.clip(2.5e8 / dimension**3, 1, 120))
-        # Drawn matrices have centred weights; the optimal map has a mean, which shifts every eigenvalue.
-        mean = law.probabilities @ law.weights
-        drawn = draw_spikes(
-            sample=_sample(replace(law, weights=law.weights - mean)), heights=law.strengths,
-            n_samples=samples, n_features=dimension - p, background=None, draws=draws, between_edges=True,
-        )  # fmt: skip
-        span, eigenvalues = drawn.squared_overlap, drawn.eigenvalues.mean(axis=0) + mean
+    if _needs_draws(law, samples, dimension):
+        span, eigenvalues = _drawn_means(law, samples, dimension, ranking)
     else:
-        span = span_overlaps(law, samples, dimension)
-    span = _even(span, law.strengths)
+        span = span_overlaps(law, samples, dimension, ranking=ranking)
+    span = _even(span, law)
     return SpectralPrediction(
         squared_overlap=np.clip(rotation**2 @ span, 0.0, 1.0),
         span_overlap=np.clip(span, 0.0, 1.0)[order],
@@ -213,28 +226,102 @@ def detected_components(
     """Draw the components <true direction, eigenvector> of the eigenvectors that a learner detects."""
     # The width of the edge changes slowly with the dimension, and drawn matrices must stay small.
     d, p = min(dimension, max(1_000, 2 * moments.n_directions)), moments.n_directions
-    law = moments.law(weights)
+    law = _with_norms(moments.law(weights), d)
     drawn = draw_spikes(
         sample=_sample(law), heights=law.strengths, n_samples=sample_ratio * d, n_features=d - p,
-        background=None, draws=draws, between_edges=True,
+        background=None, draws=draws, ranking="permuted",
     )  # fmt: skip
-    low, high = permuted_edges(law, sample_ratio, d)
-    half = (high - low) / 2
     # The learner detects an eigenvalue that lies 2 % of the bulk's half-width beyond the edge of one
-    # permutation, which scatters by 0.63 d^(-2/3) half-widths (Tracy-Widom).
-    scatter = 0.63 * half * d ** (-2 / 3)
-    moved = scatter * random_stream("edge of one permutation").standard_normal((draws, 2, 1))
-    beyond = np.maximum(
-        drawn.eigenvalues - high - moved[:, 0], low - moved[:, 1] - drawn.eigenvalues
-    )
-    counts = np.count_nonzero(beyond > 0.02 * half, axis=1)
+    # permutation.
+    low, high = drawn.edges.T[:, :, None]
+    beyond = np.maximum(drawn.eigenvalues - high, low - drawn.eigenvalues)
+    counts = np.count_nonzero(beyond > 0.01 * (high - low), axis=1)
     return [C[:, :count] for C, count in zip(drawn.components, counts, strict=True)]
 
 
-def _even(span: np.ndarray, strengths: np.ndarray) -> np.ndarray:
-    """Average predictions over directions of equal strength, which differ only by random draws."""
-    size = max(float(np.abs(strengths).max()), 1e-300)
-    group = np.unique(np.round(strengths / size, 9), return_inverse=True)[1]
+def _needs_draws(law: LabelLaw, samples: float, dimension: int) -> bool:
+    """Return True if matrices are drawn, which takes a second, rather than spectra near the edge."""
+    # Many directions act as noise on each other, and few samples scatter beyond the theory of the edge.
+    if law.n_directions > dimension / 10 or dimension < 100:
+        return True
+    # Neither a direction of strength 0, which belongs to no end, nor a noisy one at both ends, nor an
+    # edge made by fewer than about ten samples is in the theory of the edge. All matter for small
+    # matrices only.
+    if dimension > 300:
+        return False
+    strengths, clipped = law.strengths, law.clipped(samples)
+    least = 1e-9 * np.sqrt(law.weight_power)
+    if (np.abs(strengths) <= least).any():
+        return True
+    # A weak direction whose samples have large weights overlaps with both ends of the spectrum.
+    noise = (law.probabilities * law.weights**2) @ law.second_moments
+    if ((noise > 2 * noise.min()) & (np.abs(strengths) < 0.5 * np.abs(strengths).max())).any():
+        return True
+    ends = [(clipped, strengths.max()), (clipped.mirrored(), -strengths.min())]
+    alpha = samples / dimension
+    return any(
+        _samples_at_the_edge(end, alpha) * dimension < 10 for end, top in ends if top > least
+    )
+
+
+def _samples_at_the_edge(law: LabelLaw, ratio: float) -> float:
+    """Effective number of samples, divided by d, in the sum that determines the upper edge."""
+    parameter = critical_parameter(law, ratio)[1]
+    # 1 / alpha = E[(T / (lambda - T))²] is carried by n E[s]² / E[s²] samples.
+    share = (
+        (law.weights / (parameter - law.weights)) ** 2 if parameter else np.ones(law.weights.size)
+    )
+    return ratio * float(law.probabilities @ share) ** 2 / float(law.probabilities @ share**2)
+
+
+def _drawn_means(
+    law: LabelLaw, samples: float, dimension: int, ranking: Ranking
+) -> tuple[np.ndarray, np.ndarray]:
+    """Mean squared overlaps and eigenvalues of drawn matrices, smooth in the number of samples."""
+    # Large matrices of many directions need fewer draws.
+    draws = int(np.clip(2.5e8 / dimension**3, 1 if law.n_directions > dimension / 10 else 60, 120))
+    arrays = (law.weights, law.probabilities, law.second_moments)
+    key = tuple(array.tobytes() for array in arrays), law.n_directions, dimension, ranking
+    if draws < 12:
+        span, eigenvalues = _means_at(*key, round(samples), draws, 0)
+    else:
+        # The means are interpolated between sizes, each of which has a third of the draws.
+        sizes = lattice_sizes(samples, fewest=2)
+        means = [_means_at(*key, one.samples, draws // 3, one.index) for one in sizes]
+        weights = [one.weight for one in sizes]
+        span, eigenvalues = (
+            np.average(part, axis=0, weights=weights) for part in zip(*means, strict=True)
+        )
+    # Drawn matrices lack the mean of the weights, which shifts every eigenvalue.
+    return span, eigenvalues + law.mean_weight
+
+
+@lru_cache(maxsize=256)
+def _means_at(
+    law: tuple[bytes, ...],
+    p: int,
+    dimension: int,
+    ranking: Ranking,
+    samples: int,
+    draws: int,
+    stream: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Means over drawn matrices at one number of samples; neighbours on a curve share it."""
+    weights, chances, moments = (np.frombuffer(part) for part in law)
+    rebuilt = LabelLaw(weights, chances, moments.reshape(-1, p))
+    drawn = draw_spikes(
+        sample=_sample(rebuilt), heights=rebuilt.strengths, n_samples=samples, n_features=dimension - p,
+        background=None, draws=draws, ranking=ranking, stream=stream,
+    )  # fmt: skip
+    return drawn.squared_overlap, drawn.eigenvalues.mean(axis=0)
+
+
+def _even(span: np.ndarray, law: LabelLaw) -> np.ndarray:
+    """Average predictions over directions of equal moments, which differ only by random draws."""
+    moments = np.stack([law.strengths, law.probabilities * law.weights**2 @ law.second_moments])
+    least = 1e-9 * np.sqrt(law.weight_power)
+    size = np.maximum(np.abs(moments).max(axis=1, keepdims=True), least)
+    group = np.unique(np.round(moments / size, 5), axis=1, return_inverse=True)[1].ravel()
     return np.asarray((np.bincount(group, span) / np.bincount(group))[group])
 
 
@@ -248,7 +335,10 @@ def permuted_edges(law: LabelLaw, ratio: float, dimension: int) -> tuple[float, 
 
 def _sample(law: LabelLaw) -> WeightedSample:
     return WeightedSample(
-        law.weights, law.probabilities, law.weights[:, None] ** 2 * law.second_moments
+        law.weights,
+        law.probabilities,
+        law.weights[:, None] ** 2 * law.second_moments,
+        gaussian=True,
     )
 
 
@@ -264,7 +354,11 @@ def bulk_parameters(spectrum: LabelWeightedSpectrum) -> np.ndarray:
 
 
 def span_overlaps(
-    law: LabelLaw, samples: float, dimension: int, keep: int | None = None
+    law: LabelLaw,
+    samples: float,
+    dimension: int,
+    keep: int | None = None,
+    ranking: Ranking = "permuted",
 ) -> np.ndarray:
     """Mean squared projection of each direction on the span of `keep` eigenvectors at finite d."""
     # Directions near the edge compete for the same eigenvectors of the bulk, so they are predicted
@@ -275,20 +369,22 @@ def span_overlaps(
     sample = _sample(law)
     kept = p if keep is None else keep
 
-    def projections(sign: float) -> np.ndarray:
+    def projections(sign: float, *, both_ends: bool) -> np.ndarray:
         spikes = predict_spikes(
             sample=sample,
             heights=np.where(none, sign * least, strengths),
             n_samples=samples,
             n_features=dimension - p,
             n_directions=kept,
-            between_edges=True,
+            ranking=ranking,
+            both_ends=both_ends,
         )
         return spikes.squared_overlap
 
-    overlap = projections(1.0)
+    overlap = projections(1.0, both_ends=True)
     if none.any():
-        # A direction of strength 0 with more noise than other directions appears at both ends.
-        other = projections(-1.0)
-        overlap = np.where(none, overlap + other - kept / dimension, overlap)
+        # A direction of strength 0 with more noise than other directions appears at both ends, so its
+        # projections on the eigenvectors of each end are added.
+        ends = projections(1.0, both_ends=False) + projections(-1.0, both_ends=False)
+        overlap = np.where(none, ends, overlap)
     return np.clip(overlap, 0.0, 1.0)

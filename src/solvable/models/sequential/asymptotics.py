@@ -54,7 +54,7 @@ def recovered_count(law: SpikeLaw, decay: float, samples: float) -> float:
 
 
 def asymptotic_error(law: SpikeLaw, decay: float, samples: float) -> float:
-    """Normalised error of infinitely many features as a power law in n, for gamma > 1/2; else NaN."""
+    """Normalised error of infinitely many features as a power law in n; NaN above 1 or gamma <= 1/2."""
     if decay <= 0.5:
         return float("nan")
     p = law.heights.size
@@ -63,4 +63,5 @@ def asymptotic_error(law: SpikeLaw, decay: float, samples: float) -> float:
     # Z² m^(1 - 2 gamma) [1 / (2 gamma - 1) + 2 - 1 / (2 gamma + 1)], whose first term is the loss of the
     # unrecovered features   (sequential 31; arXiv:2605.14567, Theorem 3.2)
     bracket = 1 / (2 * decay - 1) + 2 - 1 / (2 * decay + 1)
-    return float(m ** (1 - 2 * decay) * bracket / squares.sum())
+    error = float(m ** (1 - 2 * decay) * bracket / squares.sum())
+    return error if error <= 1 else float("nan")  # above 1 too few features are recovered

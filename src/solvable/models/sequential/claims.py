@@ -20,6 +20,7 @@ from solvable.models.sequential.crossings import (
 )
 from solvable.models.sequential.predict import bulk_density
 from solvable.models.sequential.scaling_claims import PAPER, SCALING_CLAIMS
+from solvable.moment_spectrum.population_fit import LARGEST_DRAWN
 
 
 def asymptotic(cell: Cell) -> bool:
@@ -30,6 +31,15 @@ def asymptotic(cell: Cell) -> bool:
 def recovered(cell: Cell) -> bool:
     """Return True if n/D is large and the predicted squared overlap of the feature exceeds 0.5."""
     return asymptotic(cell) and cell.predicted("squared_overlap") > RESOLVED
+
+
+def plain(cell: Cell) -> bool:
+    """Return True for predictions by drawn plain operators of mapped labels at n/D >= 15."""
+    setting = cell.setting
+    drawn = setting.dimension <= LARGEST_DRAWN and setting.feature_count <= 12
+    edges = setting.selection == "edges" and setting.label_map != "identity"
+    enough = setting.samples_per_feature >= 15
+    return setting.skewed and setting.degree == 2 and drawn and edges and enough
 
 
 def placed(cell: Cell) -> bool:
@@ -60,9 +70,16 @@ def fitted(kind: str) -> Callable[[Cell | Point], bool]:
         enough = cell.setting.samples_per_feature >= least
         if cell.setting.second_layer != kind or not enough or cell.setting.skewed:
             return False
+        found = cell.point if isinstance(cell, Cell) else cell
+        mixed = np.asarray(found.predicted("loss_inside_span"), dtype=float)
+        # Kernel ridge regression also learns from features that are rotated among each other, which
+        # the formula counts as lost: 0.49 for 0.64 with three nearly equal features at d = 16, where
+        # operators are drawn and the mixing is not predicted.
+        if kind == "kernel-ridge" and (np.isnan(mixed).all() or np.nanmax(mixed) >= 0.1):
+            return False
         # With mapped labels the formula for the floor is about 30 % too high (d = 16 to 30; half of it is
         # due to overlaps of strong features), which is close to the tolerance at a share of 0.2.
-        return floor_share(cell.point if isinstance(cell, Cell) else cell) <= 0.2
+        return floor_share(found) <= 0.2
 
     return judged
 
@@ -160,6 +177,16 @@ CLAIMS = (
         because="0.04: the formula has corrections of relative order (D/n)^(1/2).",
         where=recovered, entry="feature", scatter=overlap_scatter,
         missing="no feature has a predicted squared overlap above 0.5 at n/D >= 30; raise samples"),
+    Agreement("overlap-of-plain-operators",
+        "With the plain operator the squared overlap of every feature, recovered or not, equals its "
+        "prediction.",
+        "squared_overlap", "derivations/sequential (23), (24)", within=0.1,
+        because="0.1: predictions are means over drawn operators, with a standard error of 0.03 for a "
+        "feature that some draws lose to the noise.",
+        power=0.15,  # a tenth of an overlap below 1 is within the tolerance
+        where=plain, entry="feature", scatter=overlap_scatter,
+        missing="needed: correction=none, n/D >= 15, dimension up to 44, at most 12 features, a mapped "
+        "label and selection=edges; run with --preset corrections"),
     Agreement("mean-overlap",
         "The mean squared overlap equals its prediction where all features are recovered.",
         "mean_squared_overlap", "derivations/sequential (6)", within=0.03,
@@ -248,8 +275,8 @@ CLAIMS = (
         "normalised_mse", "derivations/sequential (12)", within=0.08, relative=True, power=0.2,
         because="8 %: the regression on 4,000 rows has noise of its own, which is drawn once.",
         where=fitted("kernel-ridge"),
-        missing="no point has second_layer=kernel-ridge and n/D >= 7.5 (30 for label_map=identity); set "
-        "second_layer=kernel-ridge"),
+        missing="no point has second_layer=kernel-ridge, n/D >= 7.5 (30 for label_map=identity) and "
+        "features that mix by less than 0.1; run with --preset quick --set second_layer=kernel-ridge"),
     Agreement("in-sample-error",
         "The error of a second layer made of the eigenvalues equals its prediction.",
         "normalised_mse", "derivations/sequential (14), (16)", within=0.06, relative=True, power=0.15,

@@ -247,7 +247,7 @@ SCALING_CLAIMS = (
         ignore=ALONG, span=4.0, within=0.1, power=0.3,
         because="0.1: the formula leaves out higher orders in D/n.", where=large_enough,
         missing="no curve has three sample sizes above eight times the threshold of the first feature; "
-        "raise samples"),
+        "run with --preset gaussian"),
     Slope("learned-energy-exponent",
         "For gamma < 1/2 the share of the variance of the label that is learned grows as a power of n. "
         "The exponent equals that of the predicted share (1/(2 gamma) - 1 for infinitely many features).",

@@ -144,7 +144,7 @@ PRESETS = {
 system = System(
     name="sequential-recovery",
     title="Hidden features appear one after another as the samples grow",
-    version="2",
+    version="3",
     parameters=SequentialParameters,
     measure="measure:measure",
     predict="predict:predict",
@@ -154,7 +154,6 @@ system = System(
     axis=AXIS,
     claims="claims:CLAIMS",
     panels="figures:PANELS",
-    preview="predict:preview",
     presets=PRESETS,
     references=("wortsman2026scaling",),
 )

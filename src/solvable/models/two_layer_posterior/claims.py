@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from solvable.frame.agreement import Agreement, Cell
-from solvable.frame.claims import Claim, Finding, NotTestable
-from solvable.frame.estimates import Estimate, grouped_but
+from solvable.frame.estimates import Estimate
 from solvable.frame.points import Point
 from solvable.models.two_layer_posterior.equilibrium import (
     PAGE,
@@ -123,32 +122,6 @@ def error_per_alignment(points: Sequence[Point]) -> tuple[float, float] | None:
     return slopes[0], slopes[1]
 
 
-def growth_of_second(points: Sequence[Point]) -> Finding | NotTestable:
-    """Judge the number of outliers of the second layer, at the widest over the narrowest first layer."""
-    chosen = [p for p in points if p.setting.second_width and in_equilibrium(p)]
-    rows = []
-    for group in grouped_but(chosen, ("width_ratio",)):
-        group = sorted(group, key=lambda point: float(point.setting.width))
-        if len(group) < 3 or min(point.replicates for point in group) < 2:
-            continue
-        ends = [
-            (float(p.mean("second_outliers")), float(p.standard_error("second_outliers")))
-            for p in (group[0], group[-1])
-        ]
-        (few, few_error), (many, many_error) = ends
-        ratio = many / few if few else np.inf
-        error = (
-            ratio * float(np.hypot(few_error / few, many_error / many)) if few and many else np.inf
-        )
-        rows.append((ratio, error, min(point.replicates for point in group)))
-    if not rows:
-        return NotTestable("run with --preset hand-over; " + UNSETTLED)
-    ratio, error, replicates = min(rows)
-    if error > 0.6 * ratio:
-        return NotTestable("the numbers of outliers scatter too much: run more replicates")
-    return Finding(ratio, 2.0, 0.0, error, replicates, kind="at least")
-
-
 # fmt: off
 CLAIMS = (
     Agreement(
@@ -247,14 +220,6 @@ CLAIMS = (
         apart=("scaled_samples",), fewest=3, within=0.15, relative=True, power=0.3,
         because="The theory neglects fluctuations of other modes.",
         where=learns_in_equilibrium, missing=UNSETTLED + "; or a curve has fewer than three points",
-    ),
-    Claim(
-        "second-layer-takes-over",
-        "With two hidden layers, at least twice as many units of the second layer specialise behind the "
-        "widest first layer as behind the narrowest.",
-        "arXiv:2512.04165, Figures 3c and 8",
-        "The pattern of the second layer wins where the first layer is wider; no number is predicted.",
-        growth_of_second, power=3.0,
     ),
     *PARITY_CLAIMS,
     *KERNEL_CLAIMS,

@@ -21,8 +21,14 @@ from solvable.arrays import (
     random_stream,
     to_numpy,
 )
-from solvable.errors import InvalidData, InvalidParameter, unknown_choice
-from solvable.fitting.inputs import seed_from, validate_data, validated_tensor
+from solvable.errors import InvalidData, InvalidParameter, NotConverged, unknown_choice
+from solvable.fitting.inputs import (
+    finite_outputs,
+    refuse_large_numbers,
+    seed_from,
+    validate_data,
+    validated_tensor,
+)
 from solvable.models.two_layer_posterior.langevin import (
     ACTIVATIONS,
     STEP_TOLERANCE,
@@ -144,9 +150,15 @@ class LangevinEnsemble(RegressorMixin, BaseEstimator):
         """Draw networks from the posterior given samples; all start from the prior."""
         self._check()
         X, y = self._samples(X, y)
+        refuse_large_numbers(X=X, y=y)
         xp = namespace(X)
         self._place(X, y)
         rows, labels = self._standardised(X), (y - self.label_mean_) / self.label_scale_
+        if not bool(xp.all(xp.isfinite(rows))):
+            raise InvalidData(
+                "X overflows in single precision; allowed: numbers up to 1e38. Use standardise=True, or "
+                "divide X by a constant."
+            )
         stream = random_stream(seed_from(self.random_state), "langevin")
         d = int(rows.shape[1])
         # a_i ~ N(0, sigma_a² / (N chi))
@@ -176,6 +188,11 @@ class LangevinEnsemble(RegressorMixin, BaseEstimator):
         self.weights_, self.readouts_ = states[..., :d] / sqrt(d), states[..., d] * scale
         self.step_size_, self.step_error_, self.virial_ = run.step, run.step_error, run.virial
         self.training_error_ = float(run.errors.mean())
+        if not np.isfinite(self.training_error_):
+            raise NotConverged(
+                f"the chains diverged: the training error is {self.training_error_}. Lower step_size, or "
+                "set it to None to choose it automatically."
+            )
         self.effective_draws_, self.effective_draws_error_ = effective_samples(run.errors)
         if not run.step_error <= 2 * STEP_TOLERANCE:
             warnings.warn(
@@ -261,6 +278,7 @@ class LangevinEnsemble(RegressorMixin, BaseEstimator):
         )
         outputs = Posterior(rows, rows[:, 0], 1.0, 1.0, self.activation).outputs(states)
         mean = self.label_mean_ + self.label_scale_ * xp.mean(outputs, axis=1)
+        finite_outputs(to_numpy(mean))
         if return_std:
             return mean, self.label_scale_ * xp.std(outputs, axis=1)
         return mean

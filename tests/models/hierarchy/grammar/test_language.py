@@ -15,7 +15,6 @@ from solvable.models.hierarchy.grammar.language import (
     data_thresholds,
     diffusion_map,
     level_beliefs,
-    next_token_exponent,
     next_token_loss,
     sparse_threshold,
     zipf_error,
@@ -239,9 +238,6 @@ def test_loss_falls_in_steps_along_its_envelope():
             thresholds[3] / thresholds[2]
         )
         assert slope == pytest.approx(-alpha, rel=0.02)
-        assert next_token_exponent(shared=shared, **sizes) == pytest.approx(alpha, rel=0.01)
-    with pytest.raises(InvalidParameter, match="at least 2"):
-        next_token_exponent(vocabulary=8, rules=1, branching=2, depth=3)
 
 
 def drawn_beliefs(grammar, epsilon, count, rng):

@@ -19,7 +19,7 @@ def test_a_label_is_the_product_of_two_labels_of_the_level_below():
     target = LabelHierarchy(dimension=10, depth=3, labels=7)
     X, Y = target.sample(40, 1)
     levels = [X, *np.split(Y, 3, axis=1)]
-    for below, level, pairs in zip(levels, levels[1:], target.pairs, strict=False):
+    for below, level, pairs in zip(levels, levels[1:], target.parts, strict=False):
         for (first, second), column in zip(pairs, level.T, strict=True):
             assert first != second
             np.testing.assert_array_equal(column, below[:, first] * below[:, second])

@@ -164,6 +164,17 @@ def test_claims_fail_on_records_that_contradict_them(claim, metric, by, points):
     )
 
 
+def test_without_outliers_the_edge_may_be_at_either_end():
+    # With T odd and symmetric labels E[T G] = 0: the farthest eigenvalue is at a random end.
+    setting = BASE | {"link": "tanh", "readout": "none", "sample_ratio": 8.0}
+    parameters = HierarchicalParameters(**setting)
+    records = [record_of(setting, seed) for seed in range(12)]
+    ends = np.sign([record["bulk_edge"] for record in records])
+    assert 0 < np.count_nonzero(ends > 0) < 12
+    point = Point(parameters.model_dump(), records, system.predict(parameters))
+    assert studies.verdict_of(system, "permuted-edge", [point]).status == "holds"
+
+
 def test_the_exponent_of_the_error_can_fail(points):
     (row,) = [each for each in CLAIMS if each.name == "error-exponent"]
     setting = BASE | {"readout": "none", "features": 12}

@@ -114,6 +114,47 @@ def test_an_odd_link_shows_the_sum_first():
     assert own == pytest.approx((found["sum_overlap"] + 3 * found["single_overlap"]) / 4)
 
 
+@pytest.mark.parametrize(
+    ("setting", "seed"),
+    [
+        ({"dimension": 73, "directions": 6, "link": "sin", "label_map": "identity"}, 41),
+        ({"dimension": 40, "directions": 5, "link": "abs", "label_map": "optimal"}, 42),
+        ({"dimension": 80, "directions": 4, "link": "relu", "label_map": "optimal"}, 43),
+    ],
+)
+def test_weak_directions_and_few_samples(setting, seed):
+    """Odd links leave single directions below the share of random ones; the best map is not centred."""
+    parameters = SeparableParameters(**setting, sample_ratio=8.0)
+    found = system.predict(parameters)
+    records = [system.measure(parameters, random_stream(seed, k)) for k in range(60)]
+    for name in ("single_overlap", "sum_overlap"):
+        values = np.array([metrics[name] for metrics in records])
+        error = values.std(ddof=1) / np.sqrt(len(values))
+        assert abs(found[name] - values.mean()) < 0.01 + 3 * error, (
+            name,
+            found[name],
+            values.mean(),
+        )
+    if setting["link"] == "sin":
+        assert found["single_overlap"] < 0.75 * 6 / 73
+
+
+def test_a_sum_of_equal_strength_and_larger_noise_has_an_overlap_of_its_own():
+    # With T = y the sum and single directions have one strength E[T (s² - 1)], but not one noise.
+    setting = {
+        "dimension": 60,
+        "directions": 3,
+        "link": "gelu",
+        "noise": 1.3,
+        "sample_ratio": 160.0,
+    }
+    point = point_of(setting | {"label_map": "identity"}, 12)
+    lead = point.values("single_overlap") - point.values("sum_overlap")
+    expected = float(point.predicted("single_overlap") - point.predicted("sum_overlap"))
+    assert expected > 0.02
+    assert lead.mean() == pytest.approx(expected, abs=3 * lead.std(ddof=1) / 12**0.5)
+
+
 def test_thresholds_of_maps_are_those_of_the_best_or_more():
     for link in ("he2", "cosmix", "tanh"):
         found = [

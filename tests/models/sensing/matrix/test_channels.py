@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+import studies
 
 from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter
+from solvable.frame.points import Point
 from solvable.models.sensing.matrix.measure import draw_labels, draw_signal
 from solvable.models.sensing.matrix.parameters import MatrixSensingParameters, own_strengths
 from solvable.models.sensing.matrix.system import system
@@ -64,6 +66,23 @@ def test_error_with_noise_inside_the_activation():
     assert mean == pytest.approx(prediction["finite_size_matrix_error"], rel=0.05, abs=3 * scatter)
     other = MatrixSensingParameters(dimension=60, noise=2 * 0.2 * 2.2, sample_ratio=0.6)
     assert prediction["matrix_error"] == pytest.approx(system.predict(other)["matrix_error"])
+
+
+@pytest.mark.parametrize(
+    ("noises", "status"),
+    [({"inner_noise": 0.2, "noise": 0.0}, "holds"), ({"noise": 0.88}, "fails")],
+    ids=["inside", "outside"],
+)
+def test_noise_inside_the_activation_raises_the_error_by_a_term_in_the_dimension(noises, status):
+    """0.505 +- 0.005 measured for 0.476 at d = 40; with the same noise outside, 0.487 +- 0.004.
+
+    A mean one standard error above the first is allowed with noise inside only.
+    """
+    setting = {"dimension": 40, "rank_ratio": 0.2, "sample_ratio": 0.25, "sensors": "rank-one"}
+    parameters = MatrixSensingParameters(**setting, **noises)
+    records = [{"matrix_error": 0.510 + x, "converged": 1.0} for x in (-0.0005, 0.0, 0.0005)]
+    points = system.settled([Point(parameters.model_dump(), records, system.predict(parameters))])
+    assert studies.verdict_of(system, "error-of-bayes", points).status == status
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.5])

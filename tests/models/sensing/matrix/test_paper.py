@@ -105,6 +105,30 @@ def test_training_error_of_message_passing():
         assert measured == pytest.approx(system.predict(setting)["train_error"], rel=0.1)
 
 
+@pytest.mark.parametrize(
+    ("dimension", "setting"),
+    [(40, {"sample_ratio": 1.0, "noise": 0.5}), (30, {"sample_ratio": 0.9, "noise": 0.25})],
+)
+def test_training_error_in_forty_dimensions(dimension, setting):
+    """The mean training error of rank-one measurements has its first order in 1/d (sensing 30)."""
+    known = MatrixSensingParameters(dimension=dimension, **setting)
+    runs = [system.measure(known, random_stream("residual", seed)) for seed in range(60)]
+    found = [run["train_error"] for run in runs]
+    scatter = np.std(found, ddof=1) / np.sqrt(60)
+    predicted = system.predict(known)
+    assert np.mean(found) == pytest.approx(predicted["train_error"], abs=2.5 * scatter)
+    # Without the variance of a label's variance the error in d dimensions is too low.
+    bare = known.noise**2 / (known.noise + 2 * predicted["finite_size_matrix_error"])
+    assert np.mean(found) > bare + 2.5 * scatter
+
+
+def test_no_limit_of_the_training_error_without_an_error_in_d_dimensions():
+    """Where the first order is too large, the training error is not predicted either."""
+    prediction = system.predict(MatrixSensingParameters(dimension=6, sample_ratio=0.6))
+    assert prediction["finite_size_matrix_error"] is None
+    assert prediction["train_error"] is None
+
+
 def test_eigenvalues_of_denoised_matrices():
     """Means of denoised eigenvalues in eight groups at d = 400 (sensing 9)."""
     setting, rng, t = MatrixSensingParameters(dimension=400), np.random.default_rng(9), 0.3

@@ -21,9 +21,10 @@ def classifies(setting: RandomHierarchyParameters) -> bool:
 
 
 def log_strings(setting: RandomHierarchyParameters) -> float:
-    """Logarithm of the number of strings of a grammar, n_c m^((s^L - 1) / (s - 1))."""
-    choices = (setting.leaves - 1) / (setting.branching - 1)
-    return float(np.log(setting.n_classes) + choices * np.log(setting.rules))
+    """Logarithm of the number of strings, n_c (m (s_0 + 1)^s)^((s^L - 1) / (s - 1))."""
+    choices = (setting.branching**setting.depth - 1) / (setting.branching - 1)
+    ways = np.log(setting.rules) + setting.branching * np.log(setting.width)
+    return float(np.log(setting.n_classes) + choices * ways)
 
 
 def scarce(setting: RandomHierarchyParameters) -> bool:

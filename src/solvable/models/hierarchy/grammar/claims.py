@@ -20,6 +20,7 @@ from solvable.models.hierarchy.grammar.accuracy import (
 from solvable.models.hierarchy.grammar.figures import ancestor_names, level_names
 from solvable.models.hierarchy.grammar.network_claims import NETWORK_CLAIMS
 from solvable.models.hierarchy.grammar.parameters import AXIS
+from solvable.models.hierarchy.grammar.sparse_claims import SPARSE_CLAIMS
 
 
 def has_statistics(cell: Cell) -> bool:
@@ -43,6 +44,7 @@ def judged_learner(point: Point) -> bool:
         classifies(point.setting)
         and point.setting.ensemble == "first"
         and point.setting.estimator in HIERARCHICAL
+        and not point.setting.blanks  # see the claims of sparse strings
         and scarce(point.setting)
     )
 
@@ -183,7 +185,7 @@ CLAIMS = (
         because="0.6: P* is where the signal equals twice the noise; learners differ in prefactors.",
         where=judged_learner,
         missing="needed: four points of layerwise, count-cluster or cnn, on both sides of P* and far "
-        "from all strings"),
+        "from all strings; run with --preset scaling"),
     Estimate("threshold-law",
         "The number of strings at which the hierarchy is learned is proportional to n_c m^L.",
         "arXiv:2601.19756, Theorem 7; derivations/hierarchy (7)",
@@ -228,4 +230,5 @@ CLAIMS = (
         scatter=lambda cell: float(np.sqrt(cell.expected * (1 - cell.expected) + 0.001)),
         missing="no point has task=boolean and depth of at least 3; run with --preset boolean"),
     *NETWORK_CLAIMS,
+    *SPARSE_CLAIMS,
 )  # fmt: skip

@@ -30,8 +30,13 @@ def ancestor_names(setting: RandomHierarchyParameters) -> list[str]:
 
 
 def p_star(curves: Sequence[Curve]) -> list[Marker]:
-    """Mark P*, which is 1 on the axis."""
-    return [Marker(1.0, "P*")]
+    """Mark P*, which is 1 on the axis without blanks, and n_c m^L with them."""
+    return [Marker(1.0, "n_c m^L" if any(curve.setting.blanks for curve in curves) else "P*")]
+
+
+def over_p_star(setting: RandomHierarchyParameters) -> float:
+    """Training strings over the number P* that this learner needs with blanks."""
+    return setting.ratio / float(setting.width) ** (setting.sparsity_power or 0)
 
 
 def critical_noise(curves: Sequence[Curve]) -> list[Marker]:
@@ -105,6 +110,23 @@ PANELS = (
             and curve.setting.estimator in ("layerwise", "count-cluster")
         ),
         markers=p_star,
+        y_range=(-0.02, 1.05),
+    ),
+    Panel(
+        "blanks",
+        "Blanks multiply the strings that a learner needs",
+        "test accuracy",
+        [Trace("test_accuracy", "", theory=None)],
+        "Accuracy on fresh strings against the number of strings over P* = (s_0 + 1)^k n_c m^L, with "
+        "the power k of each learner.",
+        along=Axis("sample_ratio", "sample ratio N/P*", value=over_p_star),
+        overlay=("blanks",),
+        when=lambda curve: (
+            is_task("classification")(curve)
+            and curve.setting.blanks > 0
+            and curve.setting.sparsity_power is not None
+        ),
+        markers=lambda curves: [Marker(1.0, "P*")],
         y_range=(-0.02, 1.05),
     ),
     Panel(

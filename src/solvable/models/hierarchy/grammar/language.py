@@ -162,20 +162,6 @@ def next_token_loss(
     return np.where(np.isnan(thresholds).any(), np.nan, losses)
 
 
-def next_token_exponent(*, shared: bool = False, **sizes: Unpack[Sizes]) -> float:
-    """Exponent alpha of the envelope of the next-token loss, loss - limit ~ N^-alpha."""
-    grammar = GrammarSizes(**sizes)
-    if grammar.rules < 2:
-        raise InvalidParameter(
-            "rules is 1, with which data thresholds do not grow; allowed: at least 2."
-        )
-    # alpha = ln(m pi) / ln(c_s c), ln(m pi) / ln(c_s) with shared filters; for large V this is
-    # |ln f| / (2 ln m) (hierarchy 30)
-    last, other = grammar.contractions[-1, -1], grammar.contractions[-1].mean()
-    decay = grammar.rules * _same_context(grammar)[0][-1]
-    return float(np.log(decay) / np.log(last if shared else last * other))
-
-
 def diffusion_map(
     p: ArrayLike, *, vocabulary: int, rules: int, branching: int, parents: int = 0,
     ensemble: Ensemble = "first",

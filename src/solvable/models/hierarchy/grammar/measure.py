@@ -21,12 +21,13 @@ from solvable.models.hierarchy.grammar.learner.lazy import LazyCNNClassifier
 from solvable.models.hierarchy.grammar.learner.one_step import gradient_distances
 from solvable.models.hierarchy.grammar.learner.transformer import TransformerClassifier
 from solvable.models.hierarchy.grammar.parameters import RandomHierarchyParameters, as_list
+from solvable.models.hierarchy.sparse import SparseRandomHierarchy
 from solvable.models.hierarchy.target import RandomHierarchy
 
 METRICS = (
     "test_error", "test_accuracy", "level_accuracy", "signal", "noise", "synonymic_sensitivity",
-    "leaf_sensitivity", "least_distance", "distinct_laws", "worst_error", "recovered", "test_loss",
-    "correlation", "context_loss", "level_belief", "label_belief",
+    "leaf_sensitivity", "leaf_counts", "least_distance", "distinct_laws", "worst_error", "recovered",
+    "test_loss", "correlation", "context_loss", "level_belief", "label_belief",
 )  # fmt: skip
 
 DENOISED = 200
@@ -49,6 +50,7 @@ TESTED = 2_000
 
 NETWORKS: Mapping[str, Callable[..., Any]] = {
     "cnn": HierarchicalCNN,
+    "locally-connected": partial(HierarchicalCNN, shared=False),
     "fully-connected": FullyConnectedNetwork,
     "shallow": partial(FullyConnectedNetwork, layers=1),
     "kernel": KernelClassifier,
@@ -64,6 +66,13 @@ def draw_target(parameters: RandomHierarchyParameters, rng: np.random.Generator)
         p.vocabulary, p.rules, p.branching, p.depth, p.classes, p.ensemble, p.zipf,
         seed=int(rng.integers(2**32)),
     )  # fmt: skip
+
+
+def strings_of(
+    parameters: RandomHierarchyParameters, target: RandomHierarchy
+) -> SparseRandomHierarchy:
+    """Return the target whose strings a learner sees, with blanks or none."""
+    return SparseRandomHierarchy(target, parameters.blanks)
 
 
 def teacher(
@@ -112,29 +121,34 @@ def make_learner(parameters: RandomHierarchyParameters, seed: int) -> Any:
         return LayerwiseRBFClassifier(p.branching, positions=positions, random_state=seed)
     if p.estimator == "count-cluster":
         return CountClusterClassifier(
-            p.branching, n_clusters=p.vocabulary, positions=positions, random_state=seed
-        )
+            p.patch, n_clusters=p.vocabulary, positions=positions, random_state=seed,
+            blank=p.vocabulary if p.blanks else None,
+        )  # fmt: skip
     options: dict[str, Any] = {}
+    if p.blanks:
+        # A share 1 / (s_0 + 1) of the inputs of a patch differ from 0, and gradients are as much smaller.
+        options = {"blank": p.vocabulary, "learning_rate": 0.1 * p.width}
     if p.task == "next-token" and p.estimator != "transformer":
         # The last symbol is not a function of the others: training to zero loss would overfit.
         options = {"validation_fraction": 0.2}
     return NETWORKS[p.estimator](
-        branching=p.branching, vocabulary=p.vocabulary, random_state=seed, **options
+        branching=p.patch, vocabulary=p.vocabulary, random_state=seed, **options
     )
 
 
 def _classification(
     parameters: RandomHierarchyParameters, target: RandomHierarchy, rng: np.random.Generator
 ) -> Metrics:
-    levels = target.sample_tree(parameters.n_samples, rng)
+    strings = strings_of(parameters, target)
+    levels = strings.sample_tree(parameters.n_samples, rng)
     learner = make_learner(parameters, int(rng.integers(2**32)))
     learner.fit(levels[-1], levels[0][:, 0])
-    test = target.sample_tree(TESTED, rng)
+    test = strings.sample_tree(TESTED, rng)
     accuracy = float(np.mean(learner.predict(test[-1]) == test[0][:, 0]))
     return {
         "test_accuracy": accuracy,
         "test_error": 1 - accuracy,
-        "level_accuracy": _level_accuracy(learner, test, accuracy),
+        "level_accuracy": _level_accuracy(learner, test, accuracy, strings.blank),
         **_label_statistics(parameters, target, rng),
     }
 
@@ -146,7 +160,12 @@ def _label_statistics(
     # One grammar differs from the mean over grammars; drawing more is cheap next to learning.
     more = min(STATISTICS // parameters.n_samples, GRAMMARS - 1)
     targets = [target, *(draw_target(parameters, rng) for _ in range(more))]
-    rows = np.array([_statistics_of_one(one, parameters.n_samples, rng) for one in targets])
+    statistics = [
+        _statistics_of_one(strings_of(parameters, one), parameters.n_samples, rng)
+        for one in targets
+    ]
+    rows = np.array([row for row, _ in statistics])
+    squares, counts = np.sum([leaf for _, leaf in statistics], axis=0)
     known = np.isfinite(rows)
     sums = np.where(known, rows, 0.0).sum(axis=0)
     signal, noise, synonyms, everything, least, distinct, worst = np.divide(
@@ -159,6 +178,7 @@ def _label_statistics(
         "noise": as_list(noise),
         "synonymic_sensitivity": ratio,
         "leaf_sensitivity": ratio[-1],
+        "leaf_counts": float(squares / counts) if counts else None,
         "least_distance": as_list(least),
         "distinct_laws": as_list(distinct),
         "worst_error": as_list(worst),
@@ -166,32 +186,46 @@ def _label_statistics(
 
 
 def _statistics_of_one(
-    target: RandomHierarchy, samples: int, rng: np.random.Generator
-) -> np.ndarray:
-    """Statistics of the first patches of each level, shape (7, L).
+    observed: SparseRandomHierarchy, samples: int, rng: np.random.Generator
+) -> tuple[np.ndarray, tuple[float, float]]:
+    """Statistics of the first patches of each level, shape (7, L), and those of the first leaf.
 
     They are the signal, the noise, the distances of gradients of synonyms and of all patches, the
     least distance of label laws, whether it is at least that of Proposition 19, and the worst error.
     """
-    levels = target.sample_tree(samples, rng)
+    target, levels = observed.grammar, observed.sample_tree(samples, rng)
+    arrangements = (observed.blanks + 1) ** target.branching
     labels, classes = levels[0][:, 0], target.n_classes
     found = np.full((7, target.depth), np.nan)
     bounds = separation_bound(rules=target.rules, depth=target.depth)
     for k, level in enumerate(range(1, target.depth + 1)):
         laws = target.label_posterior(level)
         found[0, k] = squared_signal(laws[:: target.rules])
-        patches = target.parents[k].rows(levels[level][:, : target.branching])[:, 0]
-        counts = np.bincount(patches * classes + labels, minlength=len(laws) * classes)
-        counts = counts.reshape(-1, classes)
+        patches = observed.patch_rows(level, levels[level][:, : observed.patch])
+        counts = label_counts(patches, labels, len(laws) * arrangements, classes)
         seen = counts.sum(axis=1) > 0
         estimates = counts[seen] / counts[seen].sum(axis=1, keepdims=True)
-        if level > 1:  # the label of a tuple just below the label is certain
-            errors = np.sum((estimates - laws[seen]) ** 2, axis=1)
+        if level > 1 and seen.any():  # the label of a tuple just below the label is certain
+            errors = np.sum((estimates - laws[np.flatnonzero(seen) // arrangements]) ** 2, axis=1)
             found[1, k], found[6, k] = errors.mean(), np.sqrt(errors.max())
         found[4, k] = least_distance(laws[:: target.rules])
         found[5, k] = np.nan if np.isnan(found[4, k]) else found[4, k] >= (1 - 1e-6) * bounds[k]
-        found[2:4, k] = gradient_distances(counts.reshape(-1, target.rules, classes))
-    return found
+        if filled := counts.sum():
+            # Gradients are in units of all strings, not of those whose first patch is not blank.
+            distances = gradient_distances(counts.reshape(-1, target.rules * arrangements, classes))
+            found[2:4, k] = np.array(distances) * (filled / samples) ** 2
+        else:
+            found[2:4, k] = 0.0
+    leaves = np.where(levels[-1][:, 0] == observed.blank, -1, levels[-1][:, 0])
+    counts = label_counts(leaves, labels, target.vocabulary, classes)
+    centred = counts - counts.mean(axis=1, keepdims=True)
+    return found, (float((centred**2).sum()), float((1 - 1 / classes) * counts.sum()))
+
+
+def label_counts(symbols: np.ndarray, labels: np.ndarray, kinds: int, classes: int) -> np.ndarray:
+    """Number of strings with each symbol and label, shape (kinds, classes); negative is no symbol."""
+    cells = (symbols.astype(np.int64) * classes + labels)[symbols >= 0]
+    return np.bincount(cells, minlength=kinds * classes).reshape(kinds, classes)
 
 
 def squared_signal(laws: np.ndarray) -> float:
@@ -217,13 +251,16 @@ def least_distance(laws: np.ndarray) -> float:
 
 
 def _level_accuracy(
-    learner: Any, test: list[np.ndarray], accuracy: float
+    learner: Any, test: list[np.ndarray], accuracy: float, blank: int
 ) -> list[float | None] | None:
-    """Share of patches of each level whose parent the learner infers, up to names of the symbols."""
+    """Share of patches of each level whose parent the learner infers, up to names of the symbols.
+
+    Blank patches are left out.
+    """
     if hasattr(learner, "level_symbols"):
         inferred = learner.level_symbols(test[-1])[:-1]
         shares = [
-            _majority(symbols, level)
+            _majority(symbols[level != blank], level[level != blank])
             for symbols, level in zip(inferred, test[-2:0:-1], strict=True)
         ]
     elif hasattr(learner, "level_embeddings"):

@@ -13,7 +13,7 @@ from solvable.errors import InvalidParameter
 from solvable.frame.curves import Axis
 from solvable.frame.parameters import Limit, Parameters, Size, memory
 from solvable.models.hierarchy.grammar.boolean import recovery_threshold
-from solvable.models.hierarchy.rules import check_existence
+from solvable.models.hierarchy.rules import LARGEST_TUPLES, check_existence
 
 POSITIONS = {
     "layerwise": ("first", "shared"),
@@ -21,12 +21,16 @@ POSITIONS = {
 }
 """Values of `positions` of the estimators that have a choice, the default first."""
 
+SPARSE = ("count-cluster", "cnn", "locally-connected")
+"""Estimators that are measured on strings with blanks."""
+
 LARGEST_FIT = {
     "layerwise": 1_000_000,
     "count-cluster": 10_000_000,
     "kernel": 12_000,
     "lazy-cnn": 8_000,
     "cnn": 500_000,
+    "locally-connected": 500_000,
     "fully-connected": 500_000,
     "shallow": 500_000,
     "transformer": 500_000,
@@ -80,18 +84,22 @@ class RandomHierarchyParameters(Parameters):
         "kernel",
         "lazy-cnn",
         "cnn",
+        "locally-connected",
         "fully-connected",
         "shallow",
         "transformer",
     ] = "layerwise"
     """Learner: layer-wise ridge regression on RBF features, counting and clustering, a tuned kernel,
     the neural tangent kernel of a convolutional network, or a network trained by gradient descent;
-    shallow has one hidden layer."""
+    locally-connected is a convolutional network without weight sharing; shallow has one hidden layer."""
     positions: Literal["default", "first", "concat", "shared", "pooled"] = "default"
     """Patches of a string from which a level is learned; by default the first one for `layerwise`, and
     all of them, with separate counts, for `count-cluster`."""
     zipf: float = Field(0.0, ge=0, le=5)
     """Exponent a of the probabilities k^-(1 + a) of the rules of the last level; 0 for equal ones."""
+    blanks: int = Field(0, ge=0, le=100)
+    """Number s_0 of blanks per symbol of a tuple, which lies at a random one of s_0 + 1 places
+    (sparse random hierarchy); above 0 for count-cluster, cnn and locally-connected."""
     noise_level: float = Field(0.5, ge=0, le=1)
     """Probability epsilon that the evidence on a symbol is replaced by that on a random one, for
     task=denoising; for other tasks it is set to its default."""
@@ -154,6 +162,14 @@ class RandomHierarchyParameters(Parameters):
             )
         if self.task != "classification" and self.zipf:
             raise ValueError(f"zipf is {self.zipf} with task={self.task}; allowed: zipf=0")
+        if self.blanks and self.task != "classification":
+            raise ValueError(f"blanks is {self.blanks} with task={self.task}; allowed: blanks=0")
+        if self.blanks and self.zipf:
+            raise ValueError(f"zipf is {self.zipf:g} with blanks={self.blanks}; allowed: zipf=0")
+        if self.blanks and self.estimator not in SPARSE:
+            raise ValueError(
+                f"estimator is {self.estimator} with blanks={self.blanks}; allowed: {', '.join(SPARSE)}"
+            )
         if self.task == "boolean":
             return self
         networks = ("cnn", "fully-connected", "transformer")
@@ -179,6 +195,15 @@ class RandomHierarchyParameters(Parameters):
             lambda p: p.n_samples * p.leaves, 2,
             "{n_samples} strings of {leaves} symbols", "sample_ratio or depth", each=4,
         ),
+        memory(
+            lambda p: p.n_classes**2 * p.rules * p.width**p.branching if p.blanks else 0, 1,
+            "counts of labels for tuples with the places of their symbols", "blanks or vocabulary",
+        ),
+        Limit(
+            lambda p: p.patch * np.log2(p.vocabulary + 2) if p.estimator == "count-cluster" else 0,
+            LARGEST_TUPLES, "patches of {patch} places have 2^{cost:.0f} possible contents",
+            "blanks or branching", unit=" base-2 digits",
+        ),
         *(fit_limit(estimator, most) for estimator, most in LARGEST_FIT.items()),
     )  # fmt: skip
 
@@ -196,9 +221,29 @@ class RandomHierarchyParameters(Parameters):
         return float(size) if size < 2**1000 else inf
 
     @property
+    def width(self) -> int:
+        """Number of places of a symbol in the patch of its parent, s_0 + 1."""
+        return self.blanks + 1
+
+    @property
+    def patch(self) -> int:
+        """Number of places of a patch."""
+        return self.branching * self.width
+
+    @property
     def leaves(self) -> int:
-        """Number of symbols of a string."""
-        return int(self.branching**self.depth)
+        """Number of places of a string."""
+        return int(self.patch**self.depth)
+
+    @property
+    def sparsity_power(self) -> int | None:
+        """Power k of the factor (s_0 + 1)^k by which blanks multiply the strings that a learner needs."""
+        return {
+            ("cnn", ""): 2,
+            ("locally-connected", ""): self.depth,
+            ("count-cluster", "pooled"): self.branching,
+            ("count-cluster", "first"): self.branching + self.depth - 1,
+        }.get((self.estimator, self.chosen_positions))
 
     @property
     def ratio(self) -> float:
@@ -223,6 +268,8 @@ def _point_name(setting: RandomHierarchyParameters) -> str:
     ]  # fmt: skip
     if setting.classes:
         words.append(f"{setting.classes} classes")
+    if setting.blanks:
+        words.append(f"{setting.blanks} blanks per symbol")
     if setting.task == "denoising":
         return ", ".join([f"noise level {setting.noise_level:g}", *words])
     return ", ".join([f"N/P* = {setting.ratio:.3g}", setting.estimator, *words])
@@ -246,6 +293,7 @@ AXIS = Axis(
         "estimator": "{}",
         "positions": "positions: {}",
         "zipf": "Zipf exponent {:g}",
+        "blanks": "{} blanks per symbol",
         "noise_level": "noise level {:g}",
     },
     margin=1.2,

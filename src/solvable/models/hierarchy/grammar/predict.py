@@ -11,7 +11,7 @@ from solvable.frame.points import Metrics
 from solvable.models.hierarchy.grammar import bounds, language, theory
 from solvable.models.hierarchy.grammar.boolean import recovery_probability
 from solvable.models.hierarchy.grammar.parameters import RandomHierarchyParameters, as_list
-from solvable.models.hierarchy.grammar.sizes import GrammarSizes, Sizes
+from solvable.models.hierarchy.grammar.sizes import GrammarSizes, Sizes, SparseSizes
 
 FAILURE = 0.05
 """Probability of failure of the bounds."""
@@ -23,9 +23,11 @@ def predict(parameters: RandomHierarchyParameters) -> Metrics:
         "classification": _classification, "next-token": _next_token, "denoising": _denoising,
         "boolean": _boolean,
     }  # fmt: skip
-    return {"p_star": parameters.threshold, "threshold_ratio": 1.0} | tasks[parameters.task](
-        parameters
-    )
+    power = parameters.sparsity_power if parameters.blanks else 0
+    # P* = (s_0 + 1)^k n_c m^L (hierarchy 35)
+    factor = None if power is None else float(parameters.width**power)
+    threshold = None if factor is None else factor * parameters.threshold
+    return {"p_star": threshold, "threshold_ratio": factor} | tasks[parameters.task](parameters)
 
 
 def curve(parameters: RandomHierarchyParameters, ratios: np.ndarray) -> list[Metrics]:
@@ -36,7 +38,8 @@ def curve(parameters: RandomHierarchyParameters, ratios: np.ndarray) -> list[Met
 
 def _classification(parameters: RandomHierarchyParameters) -> Metrics:
     """Signal and noise of the label statistics of each level, and the synonymic sensitivity."""
-    p, sizes = parameters, _sizes(parameters)
+    p = parameters
+    sizes: SparseSizes = {**_sizes(p), "blanks": p.blanks}
     sensitivity = as_list(theory.synonymic_sensitivity(p.n_samples, zipf=p.zipf, **sizes))
     noise = as_list(theory.squared_noise(p.n_samples, zipf=p.zipf, **sizes))
     noise[0] = None  # the label of a tuple just below the label is certain
@@ -45,6 +48,8 @@ def _classification(parameters: RandomHierarchyParameters) -> Metrics:
         "noise": noise,
         "synonymic_sensitivity": sensitivity,
         "leaf_sensitivity": sensitivity[-1],
+        # unequal rules contract correlations by another factor
+        "leaf_counts": None if p.zipf else float(theory.leaf_counts(p.n_samples, **sizes)),
         **_guarantees(p),
     }
     if p.zipf:
@@ -61,7 +66,8 @@ def _guarantees(p: RandomHierarchyParameters) -> Metrics:
     equal = p.ensemble == "first" and p.n_classes == p.vocabulary
     shape = {"rules": p.rules, "depth": p.depth}
     distinct = bounds.distinct_share(vocabulary=p.vocabulary, **shape)
-    patches = GrammarSizes(**_sizes(p)).tuples
+    # Lemma 18 depends on a patch only through its probability 1 / (kappa |P|), also with blanks.
+    patches = 1 / GrammarSizes(**_sizes(p), blanks=p.blanks).chances
     proven = bounds.guaranteed_samples(
         vocabulary=p.vocabulary, branching=p.branching, failure=FAILURE, **shape
     )
@@ -77,11 +83,15 @@ def _guarantees(p: RandomHierarchyParameters) -> Metrics:
         for corrected in (False, True)
     ]  # fmt: skip
     tolerance = {"accuracy": 0.1, "failure": FAILURE}
-    return {
+    laws: Metrics = {
         "distinct_laws": as_list(distinct) if equal else None,
         "least_distance_bound": as_list(bounds.separation_bound(**shape)),
-        "worst_error_printed": errors[0],
         "worst_error_bound": errors[1],
+    }
+    if p.blanks:
+        return laws  # the theorem is about the layer-wise learner of strings without blanks
+    return laws | {
+        "worst_error_printed": errors[0],
         "level_samples_printed": by_level(bounds.level_samples, **tolerance),
         "level_samples_bound": by_level(bounds.level_samples, corrected=True, **tolerance),
         "steps_bound": by_level(bounds.descent_steps, accuracy=0.1, classes=p.n_classes),
@@ -156,6 +166,7 @@ def chance(parameters: RandomHierarchyParameters, prediction: Metrics) -> Metric
         "noise": [1.0] * p.depth,
         "synonymic_sensitivity": [1.0] * p.depth,
         "leaf_sensitivity": 1.0,
+        "leaf_counts": 1.0,
         "distinct_laws": as_list(np.eye(p.depth)[0]),
         "worst_error": as_list(np.full(p.depth, 2**0.5)),
         "recovered": 0.0,

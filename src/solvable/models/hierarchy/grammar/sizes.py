@@ -25,6 +25,12 @@ class Sizes(TypedDict):
     ensemble: NotRequired[Ensemble]
 
 
+class SparseSizes(Sizes):
+    """The same with the number of blanks per symbol, by default 0, for statistics of labels."""
+
+    blanks: NotRequired[int]
+
+
 LARGEST_LOGARITHM = 290.0
 """Largest decimal logarithm of a number of samples or tuples; products of these stay finite."""
 
@@ -51,6 +57,7 @@ class GrammarSizes:
     depth: int
     classes: int = 0
     ensemble: Ensemble = "first"
+    blanks: int = 0
 
     def __post_init__(self) -> None:
         for name, low in (("vocabulary", 2), ("rules", 1)):
@@ -59,19 +66,22 @@ class GrammarSizes:
         check_integer("depth", self.depth, 1, LARGEST_DEPTH)
         check_integer("classes", self.classes, 0)
         check_integer("classes", self.n_classes, 2)
+        check_integer("blanks", self.blanks, 0)
         if self.ensemble not in get_args(Ensemble):
             raise InvalidParameter(
                 unknown_choice("ensemble", self.ensemble, list(get_args(Ensemble)))
             )
+        places = log10(self.blanks + 1)
         largest = max(
-            2 * self.depth * log10(self.rules) + 3 * log10(self.vocabulary),
-            self.branching * log10(self.vocabulary),
+            2 * self.depth * (log10(self.rules) + places) + 3 * log10(self.vocabulary),
+            self.branching * (log10(self.vocabulary) + places),
         )
         if largest > LARGEST_LOGARITHM:
             raise InvalidParameter(
-                f"V³ m^(2 L) or V^s is 10^{largest:.0f} with vocabulary {quoted(self.vocabulary)}, "
-                f"rules {quoted(self.rules)}, branching {self.branching} and depth {self.depth}; "
-                f"allowed: at most 10^{LARGEST_LOGARITHM:.0f}."
+                f"V³ m^(2 L) or V^s, with blanks V³ (m (s_0 + 1))^(2 L) or (V (s_0 + 1))^s, is "
+                f"10^{largest:.0f} with vocabulary {quoted(self.vocabulary)}, rules "
+                f"{quoted(self.rules)}, branching {self.branching}, depth {self.depth} and blanks "
+                f"{quoted(self.blanks)}; allowed: at most 10^{LARGEST_LOGARITHM:.0f}."
             )
         check_existence(
             self.vocabulary, self.rules, self.branching, self.depth, self.n_classes, self.ensemble
@@ -102,6 +112,18 @@ class GrammarSizes:
     def tuples(self) -> np.ndarray:
         """Number of tuples of each level l = 1 ... L, shape (L,)."""
         return self.parents * self.rules
+
+    @cached_property
+    def arrangements(self) -> float:
+        """Number of ways to place the symbols of a tuple among their blanks, (s_0 + 1)^s."""
+        return (self.blanks + 1.0) ** self.branching
+
+    @cached_property
+    def chances(self) -> np.ndarray:
+        """Mean probability that the first patch of a level is a given arrangement of a tuple, (L,)."""
+        # p_l = (s_0 + 1)^-(l - 1) / (N_l m (s_0 + 1)^s) (hierarchy 34)
+        filled = (self.blanks + 1.0) ** -np.arange(self.depth)
+        return np.asarray(filled / (self.tuples * self.arrangements))
 
     @cached_property
     def per_symbol(self) -> np.ndarray:

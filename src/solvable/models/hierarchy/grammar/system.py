@@ -31,14 +31,14 @@ PRESETS = {
         replicates=6,
     ),
     "shallow": Preset(
-        "Networks of one hidden layer up to all strings of three grammars; five minutes.",
+        "Networks of one hidden layer up to all strings of three grammars; eight minutes.",
         {
             "estimator": ("shallow",),
             "vocabulary": (4,),
             "rules": (2, 3, 4),
             "sample_ratio": (2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0),
         },
-        replicates=6,
+        replicates=10,
     ),
     "networks": Preset(
         "Convolutional and fully connected networks at three depths; four minutes.",
@@ -50,6 +50,18 @@ PRESETS = {
             "sample_ratio": (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0),
         },
         replicates=16,
+    ),
+    "sparse": Preset(
+        "Networks with and without shared weights on strings with blanks; half a minute.",
+        {
+            "estimator": ("cnn", "locally-connected"),
+            "vocabulary": (6,),
+            "rules": (3,),
+            "depth": (2,),
+            "blanks": (0, 1, 2),
+            "sample_ratio": (0.5, 1.5, 4.5, 13.5),
+        },
+        replicates=6,
     ),
     "language": Preset(
         "Correlations, prediction of the last symbol, and denoising; a few minutes.",
@@ -90,7 +102,7 @@ PRESETS = {
 system = System(
     name="random-hierarchy",
     title="Learners of a random grammar find its hierarchy from P* strings",
-    version="2",
+    version="3",
     parameters=RandomHierarchyParameters,
     measure="measure:measure",
     predict="predict:predict",
@@ -107,5 +119,6 @@ system = System(
         "cagnetta2024language",
         "cagnetta2025powerlaw",
         "sclocchi2025diffusion",
+        "tomasini2024sparse",
     ),
 )

@@ -1,7 +1,8 @@
 """Label statistics of first patches of a random grammar: signal, noise and where they meet.
 
 Entries of lists belong to the levels l = 1 ... L, from just below the label to the leaves. `sizes` are
-the keyword arguments of :class:`~solvable.models.hierarchy.grammar.sizes.Sizes`.
+the keyword arguments of :class:`~solvable.models.hierarchy.grammar.sizes.SparseSizes`. With
+blanks, a patch is a tuple and the places of its symbols: synonyms also differ by these places.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from solvable.errors import InvalidParameter
 from solvable.models.hierarchy.grammar.sizes import (
     LARGEST_LOGARITHM,
     GrammarSizes,
-    Sizes,
+    SparseSizes,
     check_number,
 )
 from solvable.models.hierarchy.rules import zipf_law
@@ -44,7 +45,7 @@ def threshold_samples(*, rules: int, depth: int, classes: int) -> float:
     return float(classes) * float(rules) ** depth
 
 
-def joint_squares(**sizes: Unpack[Sizes]) -> np.ndarray:
+def joint_squares(**sizes: Unpack[SparseSizes]) -> np.ndarray:
     """Mean squares of joint label statistics of the parents of first patches, shape (L,).
 
     The statistic of parent a is the vector P(a, label) - P(a) / n_c, in units of the mean of P(a).
@@ -57,18 +58,19 @@ def joint_squares(**sizes: Unpack[Sizes]) -> np.ndarray:
     return (1 - 1 / grammar.n_classes) * np.cumprod(np.concatenate([[1.0], factors]))
 
 
-def level_thresholds(**sizes: Unpack[Sizes]) -> np.ndarray:
+def level_thresholds(**sizes: Unpack[SparseSizes]) -> np.ndarray:
     """Samples at which the synonymic sensitivity of each level is 1/2, shape (L,); inf without signal.
 
     For large vocabularies these are n_c m^l, and the last one is P*.
     """
     grammar = GrammarSizes(**sizes)
     with np.errstate(divide="ignore"):
-        # N = 1 + (N_l m - 1) (1 - 1/n_c) / J_l (hierarchy 7)
-        return 1 + (grammar.tuples - 1) * (1 - 1 / grammar.n_classes) / joint_squares(**sizes)
+        # N = 1 + (N_l m - 1) (1 - 1/n_c) / J_l (hierarchy 7), with blanks that of (hierarchy 35)
+        pairs = (1 - 1 / (grammar.tuples * grammar.arrangements)) / grammar.chances
+        return 1 + pairs * (1 - 1 / grammar.n_classes) / joint_squares(**sizes)
 
 
-def squared_signal(**sizes: Unpack[Sizes]) -> np.ndarray:
+def squared_signal(**sizes: Unpack[SparseSizes]) -> np.ndarray:
     """Mean |q - q'|² over first patches that occur and are not synonyms, shape (L,).
 
     For `uniform` with n_c m < V it is not a number from l = 2 on.
@@ -185,7 +187,9 @@ def inverse_count(
     return (weights * value).sum(axis=-1), -np.expm1(N * log_complement(p))
 
 
-def squared_noise(samples: ArrayLike, *, zipf: float = 0.0, **sizes: Unpack[Sizes]) -> np.ndarray:
+def squared_noise(
+    samples: ArrayLike, *, zipf: float = 0.0, **sizes: Unpack[SparseSizes]
+) -> np.ndarray:
     """Mean |q_hat - q|² over first patches that occur, shape (..., L) for samples of shape (...).
 
     `zipf` is the exponent of the probabilities of rules at the leaves. For `uniform` with n_c m < V the
@@ -196,13 +200,13 @@ def squared_noise(samples: ArrayLike, *, zipf: float = 0.0, **sizes: Unpack[Size
     # |q|² = 1/n_c + J_l where first symbols are equally frequent (hierarchy 6)
     spread = 1 - 1 / grammar.n_classes - joint_squares(**sizes)
     levels = []
-    for level, count in enumerate(grammar.tuples):
+    for level, chance in enumerate(grammar.chances):
         law = leaf_law(grammar, zipf) if level == grammar.depth - 1 else np.ones(1)
         if grammar.ensemble == "uniform" and level:
             symbols = FirstSymbols.at_level(grammar, level + 1)
-            inverse, seen = symbols.inverse_counts(N * law / count, grammar)
+            inverse, seen = symbols.inverse_counts(N * law * chance, grammar)
         else:
-            inverse, seen = inverse_count(N, law / count)
+            inverse, seen = inverse_count(N, law * chance)
             inverse = spread[level] * inverse
         # E|q_hat - q|² = (1 - |q|²) E[1/n | n >= 1] (hierarchy 6)
         if grammar.scarce and level:
@@ -234,7 +238,7 @@ def checked_samples(samples: ArrayLike) -> np.ndarray:
 
 
 def synonymic_sensitivity(
-    samples: ArrayLike, *, zipf: float = 0.0, **sizes: Unpack[Sizes]
+    samples: ArrayLike, *, zipf: float = 0.0, **sizes: Unpack[SparseSizes]
 ) -> np.ndarray:
     """Sensitivity of one gradient step to synonyms of first patches, shape (..., L).
 
@@ -244,18 +248,34 @@ def synonymic_sensitivity(
     """
     grammar = GrammarSizes(**sizes)
     N = checked_samples(samples)[..., None]
-    M, m = grammar.tuples, grammar.rules
+    M, m = grammar.tuples * grammar.arrangements, grammar.rules * grammar.arrangements
+    # Patches that are blank are left out: a share M p_l of the others remains (hierarchy 35).
+    N1 = (N - 1) * M * grammar.chances
     contrast = joint_squares(**sizes) / (1 - 1 / grammar.n_classes)
     # r = m sum_k f_k², above 1 where synonyms have different frequencies (hierarchy 8)
     unequal = np.ones(grammar.depth)
     unequal[-1] = np.mean(leaf_law(grammar, zipf) ** 2)
-    synonyms = 1 + (N - 1) * contrast * (unequal - 1) * m / (max(m - 1, 1) * M)
+    synonyms = 1 + N1 * contrast * (unequal - 1) * m / (max(m - 1, 1) * M)
     # S_l = [1 + (N - 1) / (N_l m - 1) J_l / (1 - 1/n_c)]^-1 if r = 1 (hierarchy 8)
-    return np.asarray(synonyms / (1 + (N - 1) * contrast * unequal / (M - 1)))
+    return np.asarray(synonyms / (1 + N1 * contrast * unequal / (M - 1)))
+
+
+def leaf_counts(samples: ArrayLike, **sizes: Unpack[SparseSizes]) -> np.ndarray:
+    """Mean squared class-centred counts of the symbols of the first leaf, in units of sampling alone.
+
+    The excess over 1 is the signal of one leaf over its noise; it is about N / (n_c (m (s_0 + 1))^L).
+    """
+    grammar = GrammarSizes(**sizes)
+    # J_(L + 1) = c_L J_L (hierarchy 4)
+    J = joint_squares(**sizes)[-1] * grammar.contractions[-1, 0] * (grammar.ensemble != "latin")
+    places = (grammar.blanks + 1.0) ** grammar.depth
+    # 1 + (N - 1) J_(L + 1) / ((1 - 1/n_c) V (s_0 + 1)^L) (hierarchy 36)
+    noise = (1 - 1 / grammar.n_classes) * grammar.vocabulary * places
+    return np.asarray(1 + (checked_samples(samples) - 1) * J / noise)
 
 
 def pair_detectability(
-    samples: ArrayLike, *, positions: int = 1, **sizes: Unpack[Sizes]
+    samples: ArrayLike, *, positions: int = 1, **sizes: Unpack[SparseSizes]
 ) -> np.ndarray:
     """Separation d' of squared distances of synonyms from those of other pairs, shape (..., L).
 
@@ -269,7 +289,7 @@ def pair_detectability(
         )
     N = checked_samples(samples)[..., None]
     q2, q3 = law_powers(grammar)
-    parts = [inverse_count(N, 1 / grammar.tuples, power) for power in (1, 2, 3)]
+    parts = [inverse_count(N, grammar.chances, power) for power in (1, 2, 3)]
     v1, v2, v3 = (inverse / seen for inverse, seen in parts)
     # variance of |q_hat - q_hat'|² for two multinomial frequencies with the same q (hierarchy 9)
     variance = 4 * (q2 - q2**2) * (v2 - v3) + 8 * (q3 - q2**2) * (2 * v3 - v2)

@@ -11,10 +11,15 @@ from solvable.frame.estimates import Contrast, Estimate, Lead
 from solvable.frame.points import Point
 
 
+def few(point: Point) -> bool:
+    """Return True if few inputs are drawn twice, which is predicted for majorities only."""
+    products = point.setting.gate == "product"
+    return bool(point.setting.samples <= 2 ** (point.setting.dimension - (6 if products else 3)))
+
+
 def sure(point: Point) -> bool:
     """Return True if the features of no fit are uncertain, and few inputs are drawn twice."""
-    few = point.setting.samples <= 2 ** (point.setting.dimension - 6)
-    return bool(few and point.predicted("uncertain_labels") <= 0.5)
+    return few(point) and bool(point.predicted("uncertain_labels") <= 0.5)
 
 
 def certain(cell: Cell) -> bool:
@@ -62,7 +67,8 @@ def power_of_depth(points: Sequence[Point]) -> tuple[float, float] | None:
 
 
 NEAR = (
-    "at every point a label has an out-of-fold error near the threshold, or samples exceed 2^d / 64; "
+    "at every point a label has an out-of-fold error near the threshold, or samples exceed 2^d / 64 (2^d "
+    "/ 8 for majorities); "
     "change samples"
 )
 REASON = (
@@ -94,7 +100,8 @@ CLAIMS = (
         "last-level",
         "The error of the last level falls where the predicted number of samples accepts all levels.",
         "derivations/hierarchy (29), (31)", metric="last_error",
-        across="last_required", along="samples", within=0.02, because=REASON, where=sure,
+        across="last_required", along="samples", within=0.02, because=REASON,
+        where=lambda point: sure(point) and point.setting.gate == "product",
         missing="needs blocks for all levels, and samples on both sides of the required number",
     ),
     Estimate(
@@ -104,8 +111,8 @@ CLAIMS = (
         "arXiv:2601.00455, Theorem 4.3; derivations/hierarchy (29), (31)", estimate=power_of_depth,
         apart=("depth", "samples"), fewest=6, within=0.15, because=REASON,
         where=lambda point: (
-            point.setting.folds > 1 and point.setting.blocks >= point.setting.depth
-            and point.setting.samples <= 2 ** (point.setting.dimension - 6)
+            point.setting.folds > 1 and point.setting.blocks >= point.setting.depth and few(point)
+            and point.setting.gate == "product"
         ),
         missing="fewer than three depths, up to three times the smallest, whose last level passes the "
         "error 1/4; run with --preset depth",

@@ -14,8 +14,8 @@ FRESH_INPUTS = 2000
 
 
 def draw_teacher(parameters: LabelParameters, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Return the factors of each label, which the parameters determine."""
-    return {"pairs": target_of(parameters).pairs}
+    """Return the factors or votes of each label, which the parameters determine."""
+    return {"pairs" if parameters.gate == "product" else "triples": target_of(parameters).parts}
 
 
 def measure(parameters: LabelParameters, rng: np.random.Generator) -> Metrics:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Self
+from math import comb
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
 from solvable.arrays import check_integer, check_real, is_real
 from solvable.errors import InvalidParameter, quoted
 from solvable.frame.parameters import Parameters, memory
+
+Gate = Literal["product", "majority"]
+"""How a label depends on labels of the level below: the product of two, or the majority of three."""
 
 LARGEST_DIMENSION = 60
 """Largest number of inputs: a set of inputs is stored as the bits of one 64-bit integer."""
@@ -35,7 +39,10 @@ class LabelParameters(Parameters):
     dimension: int = Field(20, ge=8, le=LARGEST_DIMENSION)
     """Number d of inputs, which are random signs."""
     depth: int = Field(4, ge=1, le=8)
-    """Number r of levels; a label is the product of two labels of the level below."""
+    """Number r of levels; a label is a function of two or three labels of the level below."""
+    gate: Gate = "product"
+    """Function of a label: product of two labels, or majority of three, which is predicted for up to 14
+    inputs."""
     labels: int = Field(16, ge=3, le=64)
     """Number of labels of each level."""
     samples: int = Field(2400, ge=20, le=1_000_000)
@@ -57,10 +64,16 @@ class LabelParameters(Parameters):
 
     @model_validator(mode="after")
     def _check_labels(self) -> Self:
-        pairs = self.dimension * (self.dimension - 1) // 2
-        if self.labels > pairs:
+        size, word = (2, "pairs") if self.gate == "product" else (3, "triples")
+        sets = comb(self.dimension, size)
+        if self.labels > sets:
             raise ValueError(
-                f"labels is {self.labels}, but {self.dimension} inputs have {pairs} pairs; allowed: "
-                "at most one label per pair"
+                f"labels is {self.labels}, but {self.dimension} inputs have {sets} {word}; allowed: at "
+                f"most one label per {word[:-1]}"
+            )
+        if self.gate == "majority" and self.depth > 1 and self.labels < 4:
+            raise ValueError(
+                f"labels is {self.labels} with gate=majority and several levels; allowed: at least 4, "
+                "which have as many triples"
             )
         return self

@@ -37,12 +37,26 @@ PRESETS = {
         },
         replicates=4,
     ),
+    "majority": Preset(
+        "Two levels of majorities of three over 14 inputs, after one and two blocks; half a minute.",
+        {
+            "gate": ("majority",),
+            "dimension": (14,),
+            "labels": (8,),
+            "depth": (2,),
+            "blocks": (1, 2),
+            "folds": (4,),
+            "threshold": (0.025,),
+            "samples": (150, 240, 360, 480, 800, 1100, 1250, 1500),
+        },
+        replicates=16,
+    ),
 }
 
 system = System(
     name="label-hierarchy",
     title="A cascade learns a hierarchy of labels block by block",
-    version="2",
+    version="3",
     parameters=LabelParameters,
     measure="measure:measure",
     predict="predict:predict",
@@ -51,7 +65,7 @@ system = System(
     axis=Axis(
         "samples",
         "samples n",
-        words={"blocks": "blocks {}", "folds": "folds {}", "depth": "levels {}"},
+        words={"gate": "{}", "blocks": "blocks {}", "folds": "folds {}", "depth": "levels {}"},
         margin=1.2,
         resolution=40,
     ),

@@ -1,16 +1,18 @@
-"""Labels in levels: each label is the product of two labels of the level below."""
+"""Labels in levels: each is the product of two labels of the level below, or a majority of three."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
+from typing import get_args
 
 import numpy as np
 
 from solvable.arrays import check_integer, random_stream
-from solvable.errors import InvalidData, InvalidParameter
+from solvable.errors import InvalidData, InvalidParameter, unknown_choice
 from solvable.models.hierarchy.derivations import as_array, check_count, stream_of
-from solvable.models.hierarchy.labels.parameters import LARGEST_DIMENSION, LabelParameters
+from solvable.models.hierarchy.labels.parameters import LARGEST_DIMENSION, Gate, LabelParameters
 
 LARGEST_DEPTH = 1000
 """Largest number of levels."""
@@ -22,6 +24,9 @@ class LabelHierarchy:
 
     .. math:: z^{(0)}=x\in\{-1,1\}^d,\qquad z^{(l)}_k=z^{(l-1)}_{a_{lk}}\,z^{(l-1)}_{b_{lk}},
         \qquad l=1,\dots,r .
+
+    With ``gate="majority"`` a label is the majority of three, :math:`(a+b+c-abc)/2`
+    (arXiv:2601.00455, Theorem 3.4), of which each is correlated with it by 1/2.
 
     The pairs :math:`\{a,b\}` are drawn without replacement, and pairs whose product equals an earlier
     label of the same level are left out. So each label is a product of up to :math:`2^l` inputs, the
@@ -37,6 +42,8 @@ class LabelHierarchy:
         Number of labels of each level.
     seed : int
         Seed of the pairs.
+    gate : {"product", "majority"}
+        Product of two labels of the level below, or majority of three different ones.
 
     Raises
     ------
@@ -60,23 +67,42 @@ class LabelHierarchy:
     depth: int = 4
     labels: int = 16
     seed: int = 0
+    gate: Gate = "product"
 
     def __post_init__(self) -> None:
         check_integer("dimension", self.dimension, 2, LARGEST_DIMENSION)
         check_integer("depth", self.depth, 1, LARGEST_DEPTH)
         check_integer("labels", self.labels, 1)
         check_integer("seed", self.seed, 0)
-        _ = self.pairs  # refuses too many labels
+        if self.gate not in get_args(Gate):
+            raise InvalidParameter(unknown_choice("gate", self.gate, get_args(Gate)))
+        _ = self.parts  # refuses too many labels
 
     @cached_property
-    def pairs(self) -> np.ndarray:
-        """Positions of the two factors in the level below, shape (depth, labels, 2)."""
-        return self._drawn[0]
+    def parts(self) -> np.ndarray:
+        """Positions of the factors or votes in the level below, shape (depth, labels, 2 or 3)."""
+        return self._drawn[0] if self.gate == "product" else self._triples
 
     @cached_property
     def inputs_of(self) -> list[np.ndarray]:
         """Inputs whose product a label is, as bits of an integer; level 0 (the inputs) first."""
         return self._drawn[1]
+
+    @property
+    def _triples(self) -> np.ndarray:
+        """Draw sets of three labels without replacement, ascending."""
+        rng = random_stream(int(self.seed), "label hierarchy", "majority")
+        levels, below = [], self.dimension
+        for level in range(1, self.depth + 1):
+            sets = np.array(list(combinations(range(below), 3)), dtype=np.intp).reshape(-1, 3)
+            if len(sets) < self.labels:
+                raise InvalidParameter(
+                    f"labels is {self.labels}, but level {level} has only {len(sets)} triples of the "
+                    f"{below} signs below; lower labels."
+                )
+            levels.append(sets[np.sort(rng.choice(len(sets), self.labels, replace=False))])
+            below = self.labels
+        return np.array(levels)
 
     @cached_property
     def _drawn(self) -> tuple[np.ndarray, list[np.ndarray]]:
@@ -147,13 +173,16 @@ class LabelHierarchy:
                 f"X has type {signs.dtype} and entries that are not signs; allowed: -1 and 1."
             )
         levels = [signs]
-        for pairs in self.pairs:
-            levels.append(levels[-1][:, pairs[:, 0]] * levels[-1][:, pairs[:, 1]])
+        for parts in self.parts:
+            values = levels[-1][:, parts]
+            combined = values.prod(2) if self.gate == "product" else np.sign(values.sum(2))
+            levels.append(combined)
         return np.concatenate(levels[1:], axis=1)
 
 
 def target_of(parameters: LabelParameters) -> LabelHierarchy:
     """Return the hierarchy with these parameters."""
     return LabelHierarchy(
-        parameters.dimension, parameters.depth, parameters.labels, parameters.hierarchy_seed
-    )
+        parameters.dimension, parameters.depth, parameters.labels, parameters.hierarchy_seed,
+        parameters.gate,
+    )  # fmt: skip

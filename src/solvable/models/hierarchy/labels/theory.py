@@ -8,6 +8,7 @@ import numpy as np
 
 from solvable.arrays import check_integer, is_real
 from solvable.errors import InvalidParameter, quoted
+from solvable.models.hierarchy.labels.majority import MajorityFeatures
 from solvable.models.hierarchy.labels.parameters import check_cascade
 from solvable.models.hierarchy.labels.target import LabelHierarchy
 
@@ -126,6 +127,36 @@ def sign_error(
     return np.asarray((1 + agreement) / 2 * right + (1 - agreement) / 2 * wrong)
 
 
+class ProductFeatures:
+    """Known signs of a hierarchy of products, and how often their estimates are right."""
+
+    def __init__(self, target: LabelHierarchy) -> None:
+        self.labels = np.concatenate(target.inputs_of[1:])
+        self.known = target.inputs_of[0]
+        self.training, self.fresh = np.ones(self.known.size), np.ones(self.known.size)
+        self.functions = 0
+        self._latest = (self.training, self.fresh)
+
+    def errors(
+        self, used: float, samples: int, ridge: float, *, in_sample: bool
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Out-of-fold error and error on fresh inputs of each label, fitted to the known signs."""
+        products = products_of(self.known, self.training, self.fresh)
+        self.functions = products.inputs.size
+        place, linked = products.places(self.labels)
+        partial, whole = (fit_ridge(products, size, ridge) for size in (used, samples))
+        held_out = sign_error(partial, place, linked, fresh=False, in_sample=in_sample)
+        self._latest = (held_out, sign_error(whole, place, linked, fresh=True))
+        return self._latest
+
+    def add(self, added: np.ndarray) -> None:
+        """Make labels known, with the errors that were computed last."""
+        held_out, error = self._latest
+        self.known = np.append(self.known, self.labels[added])
+        self.training = np.append(self.training, 1 - 2 * held_out[added])
+        self.fresh = np.append(self.fresh, 1 - 2 * error[added])
+
+
 def label_cascade(
     target: LabelHierarchy,
     *,
@@ -147,8 +178,9 @@ def label_cascade(
         N=\sum_v\frac{w_v}{w_v+\kappa}+\frac\lambda\kappa,\qquad
         g=\frac1N\sum_v\Big(\frac{w_v}{w_v+\kappa}\Big)^2,
 
-    while other labels have the error 1/2. A label whose error at :math:`N=n(1-1/k)` is below the
-    threshold becomes a known sign.
+    while other labels have the error 1/2. Products of majorities are no eigenfunctions; the covariance of
+    all products of two known signs is then summed over all inputs. A label whose error at
+    :math:`N=n(1-1/k)` is below the threshold becomes a known sign.
 
     Parameters
     ----------
@@ -176,11 +208,12 @@ def label_cascade(
     Raises
     ------
     InvalidParameter
-        If a number is out of range.
+        If a number is out of range, or there are more than 14 inputs, or 54 inputs and labels together,
+        with ``gate="majority"``.
 
     Notes
     -----
-    Derived in ``docs/derivations/hierarchy.md`` (29), (31), (32), where errors of accepted labels
+    Derived in ``docs/derivations/hierarchy.md`` (29), (31), (32), (37), where errors of accepted labels
     are taken as independent of each other and of the inputs. Chance decides whether a label with an
     error near the threshold is accepted; predictions with ``deviation`` -4 and 4 enclose the
     outcomes. Backed by ``tests/models/hierarchy/labels/test_theory.py``.
@@ -200,27 +233,23 @@ def label_cascade(
     check_cascade(blocks=blocks, folds=folds, threshold=threshold, ridge=ridge, samples=samples)
     if not is_real(deviation) or not np.isfinite(deviation):
         raise InvalidParameter(f"deviation is {quoted(deviation)}; allowed: a finite number.")
-    labels = np.concatenate(target.inputs_of[1:])
-    error, held_out = np.full(labels.size, 0.5), np.full(labels.size, 0.5)
-    accepted = np.zeros(labels.size, dtype=bool)
-    known = target.inputs_of[0]
-    training, fresh = np.ones(known.size), np.ones(known.size)
+    majority = target.gate == "majority"
+    features = MajorityFeatures(target) if majority else ProductFeatures(target)
+    size = target.depth * target.labels
+    error, held_out = np.full(size, 0.5), np.full(size, 0.5)
+    accepted = np.zeros(size, dtype=bool)
     used = samples * (1 - 1 / folds) if folds > 1 else float(samples)
     states: list[CascadeBlock] = []
     for _ in range(blocks):
-        products = products_of(known, training, fresh)
-        place, linked = products.places(labels)
-        partial, whole = (fit_ridge(products, size, ridge) for size in (used, samples))
-        new = sign_error(partial, place, linked, fresh=False, in_sample=folds == 1)
-        held_out = np.where(accepted, held_out, new)
-        error = np.where(accepted, error, sign_error(whole, place, linked, fresh=True))
+        new = features.errors(used, samples, ridge, in_sample=folds == 1)
+        held_out, error = (
+            np.where(accepted, old, one) for old, one in zip((held_out, error), new, strict=True)
+        )
         counted = held_out + deviation * np.sqrt(held_out * (1 - held_out) / samples)
         added = ~accepted & (counted < threshold)
         accepted = accepted | added
-        known = np.append(known, labels[added])
-        training = np.append(training, 1 - 2 * held_out[added])
-        fresh = np.append(fresh, 1 - 2 * error[added])
-        states.append(CascadeBlock(error, held_out, accepted, products.inputs.size))
+        states.append(CascadeBlock(error, held_out, accepted, features.functions))
+        features.add(added)
         if not added.any():  # further blocks repeat this one
             return states + states[-1:] * (blocks - len(states))
     return states
@@ -229,7 +258,12 @@ def label_cascade(
 def required_samples(
     target: LabelHierarchy, *, blocks: int, folds: int, threshold: float, ridge: float
 ) -> tuple[float | None, ...]:
-    """Samples from which all labels of each level are accepted; None for a level never reached."""
+    """Samples from which all labels of each level are accepted; None for a level never reached.
+
+    None as well for majorities, of which each has an error of its own.
+    """
+    if target.gate == "majority":
+        return (None,) * target.depth
     needed = np.full((target.depth, target.labels), np.nan)
     labels, known = np.concatenate(target.inputs_of[1:]), target.inputs_of[0]
     for _ in range(blocks if folds > 1 else 0):

@@ -34,7 +34,8 @@ class HierarchicalParameters(Parameters):
     """Number of samples per input coordinate, n/d."""
     label_map: Literal["tanh", "square", "identity", "optimal"] = "tanh"
     """Weights of the second moment: centred tanh, square (cut at 9) or identity of standardised labels;
-    or optimal, the map with the lowest threshold for the last feature, which uses the channel."""
+    or optimal, the map with the lowest threshold for the last feature, which uses the channel and is
+    not centred."""
     readout: Literal["monomials", "relu", "none"] = "monomials"
     """Ridge readout on monomials up to degree 2 of the estimated coordinates, on 300 random neurons, or
     none."""

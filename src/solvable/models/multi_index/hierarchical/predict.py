@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, partial
 from math import ceil, log
 
 import numpy as np
@@ -36,22 +37,20 @@ def predict(parameters: HierarchicalParameters) -> Metrics:
     channel = parameters.channel
     moments = _moments(channel)
     even = moments.cross is None
-    found = predict_spectral(
+    spectral = partial(
+        predict_spectral,
         moments,
         label_map=parameters.label_map,
         sample_ratio=parameters.samples / parameters.dimension,
         dimension=parameters.dimension,
     )
+    found = spectral()
     metrics = (
         _spectral(parameters, found)
         | _thresholds(channel, parameters.label_map, parameters.dimension)
         | _bounds(parameters)
     )
-    # At small learning rates gradient descent ends where the estimator does   (multi-index 33).
-    metrics |= {
-        "gradient_overlap": metrics["squared_overlap"] if parameters.trained else None,
-        "estimator_overlap": 1.0 if parameters.trained else None,
-    }
+    metrics |= _trained(parameters, found, spectral)
     if parameters.readout == "none":
         return metrics | {"risk": None}
     fit = Fit(parameters.readout, NEURONS, parameters.regularisation, parameters.samples)
@@ -74,6 +73,27 @@ def predict(parameters: HierarchicalParameters) -> Metrics:
         "eigenvalues": second.eigenvalues.tolist(),
         "risk": second.risk,
     }
+
+
+def _trained(
+    parameters: HierarchicalParameters,
+    found: SpectralPrediction,
+    spectral: Callable[..., SpectralPrediction],
+) -> Metrics:
+    """Predict overlaps of gradient descent with the features, and with the estimator's directions."""
+    if not parameters.trained:
+        return {"gradient_overlap": None, "estimator_overlap": None}
+    # At small learning rates it finds the eigenvectors of largest modulus   (multi-index 33).
+    overlaps = spectral(ranking="modulus").squared_overlap.tolist()
+    low, high = np.abs(found.bulk_edges)
+    if min(low, high) > 0.8 * max(low, high):
+        return {"gradient_overlap": overlaps, "estimator_overlap": 1.0}
+    reason = (
+        f"gradient descent ranks by modulus, the estimator by distance from the edges of the bulk, "
+        f"{-low:.3g} and {high:.3g}: it may find a direction beyond the nearer edge that gradient "
+        "descent does not find; no prediction of estimator_overlap"
+    )
+    return {"gradient_overlap": overlaps, "estimator_overlap": None, NO_PREDICTION: reason}
 
 
 def _moments(channel: AdditiveChannel) -> ConditionalMoments:

@@ -139,9 +139,9 @@ CLAIMS = (
         "sum_overlap", f"{PAGE} (8), (16), (24)", within=lambda cell: 0.04 + 0.2 * share(cell),
         because="0.04 for the approximate profile at the threshold, and terms of order p/d.",
         scatter=overlap_scatter,
-        # Below its threshold the sum has a larger measured overlap than the approximate profile predicts.
-        where=lambda cell: odd(cell) and cell.expected > 0.4,
-        missing="every link is even, or no sum has a predicted overlap above 0.4; run with --preset odd",
+        where=lambda cell: odd(cell) and cell.expected > 2 * share(cell),
+        missing="every link is even, or no sum has a predicted overlap above chance; run with --preset "
+        "odd",
     ),
     Agreement(
         "place-of-the-outliers",

@@ -30,7 +30,8 @@ class SeparableParameters(Parameters):
     """Number of samples per input coordinate, n/d."""
     label_map: Literal["tanh", "square", "identity", "optimal"] = "optimal"
     """Weights of the second moment: centred tanh, square (cut at 9) or identity of standardised labels;
-    or optimal, the map with the lowest threshold for single directions, which uses the channel."""
+    or optimal, the map with the lowest threshold for single directions, which uses the channel and is
+    not centred."""
     standardised: bool = True
     """Shift and scale the link to mean 0 and variance 1."""
 

@@ -16,20 +16,17 @@ from solvable.models.multi_index.separable.label_map import label_weights
 from solvable.models.multi_index.separable.parameters import SeparableParameters
 from solvable.spectra.label_emergence import emergence_ratio
 from solvable.spectra.label_law import LabelLaw
-from solvable.spectra.label_weighted import label_weighted_spectrum
 
 
 def predict(parameters: SeparableParameters) -> Metrics:
     """Predict overlaps, eigenvalues and edge at one point, and the thresholds in n/d."""
     p, d = parameters.directions, parameters.dimension
     law = parameters.model.law(label_weights(parameters))
-    spectrum = label_weighted_spectrum(law, ratio=parameters.sample_ratio, dimension=d)
-    found = arranged(law, _sum_first(p), spectrum, parameters.sample_ratio * d, d)
+    found = arranged(law, _sum_first(p), parameters.sample_ratio * d, d)
     # If the link is not even, one eigenvector estimates the sum of all directions.
     first = int(np.argmax(np.abs(found.rotation.sum(axis=0))))
     separate = bool(parameters.model.pair.any())
-    # The span of p random vectors already contains a share p / d of each direction's squared norm.
-    span = np.maximum(found.span_overlap, p / d)
+    span = found.span_overlap
     others = np.delete(span, first) if separate else span
     single, whole = float(others.mean()), float(span[first] if separate else others.mean())
     at_upper = found.eigenvalues[0] > np.mean(found.bulk_edges)

@@ -168,7 +168,8 @@ CLAIMS = (
         "squared_overlap", f"{PAGE} (5)", within=0.03, scatter=overlap_scatter,
         because="Terms of order 1/d.",
         where=lambda cell: cell.setting.linear and cell.setting.estimator == "optimal",
-        missing="no point has a link with E[z | y] not 0 and the estimator optimal; set link=relu",
+        missing="no point has a link with E[z | y] not 0 and the estimator optimal; run with "
+        "--preset signs",
     ),
     Agreement(
         "outlier-at-one",
@@ -185,7 +186,8 @@ CLAIMS = (
         "outlier", f"{PAGE} (10)", within=0.1, relative=True,
         because="The outlier fluctuates by d^(-1/2), and with the largest labels.", power=0.2,
         where=outlying("lamp", 0.2),
-        missing="no point of the estimator lamp has a predicted overlap above 0.2; raise sample_ratio",
+        missing="no point of the estimator lamp has a predicted overlap above 0.2; raise sample_ratio, "
+        "or run with --preset paper",
     ),
     Agreement(
         "disc-of-linearised-message-passing",

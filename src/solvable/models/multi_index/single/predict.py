@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import lru_cache, partial
-from typing import Any
+from functools import lru_cache
 
 import numpy as np
 
 from solvable.errors import InvalidParameter
 from solvable.frame.points import NO_PREDICTION, Metrics
-from solvable.message_passing.evolution import StateEvolution, state_evolution
+from solvable.message_passing.evolution import state_evolution
 from solvable.models.multi_index.overlaps import mapped_labels, optimal_map
 from solvable.models.multi_index.single.parameters import SingleIndexParameters
 from solvable.models.multi_index.single.theory import INFORMED, lamp_prediction
@@ -25,22 +23,9 @@ METRICS = (
 
 def predict(parameters: SingleIndexParameters) -> Metrics:
     """Predict the overlap, the thresholds and, for spectral estimators, the outlier and the edge."""
-    return _metrics(parameters, state_evolution)
-
-
-def preview(parameters: SingleIndexParameters, ratios: np.ndarray) -> list[Metrics]:
-    """Predict a theory line from state evolution at 11 overlaps; the best overlap errs by up to 0.02."""
-    places = [parameters.model_copy(update={"sample_ratio": float(ratio)}) for ratio in ratios]
-    return [_metrics(place, partial(state_evolution, nodes=11)) for place in places]
-
-
-Evolution = Callable[[Any], StateEvolution]
-
-
-def _metrics(parameters: SingleIndexParameters, evolution_of: Evolution) -> Metrics:
-    metrics, reason = _bounds(parameters, evolution_of)
+    metrics, reason = _bounds(parameters)
     if parameters.estimator == "amp":
-        found = _message_passing(parameters, evolution_of)
+        found = _message_passing(parameters)
     elif parameters.linear:
         found = _linear(parameters)
     elif parameters.estimator == "lamp":
@@ -51,13 +36,13 @@ def _metrics(parameters: SingleIndexParameters, evolution_of: Evolution) -> Metr
     return metrics | empty | found | ({NO_PREDICTION: reason} if reason else {})
 
 
-def _bounds(parameters: SingleIndexParameters, evolution_of: Evolution) -> tuple[Metrics, str]:
+def _bounds(parameters: SingleIndexParameters) -> tuple[Metrics, str]:
     """Bounds that hold for every estimator, or the reason why the bounds are not known."""
     names = ("information_threshold_ratio", "best_overlap")
     try:
         # threshold alpha_IT = inf_q (-q - log(1 - q)) / (2 I(q)), and the overlap that maximises the
         # potential (multi-index 13)
-        evolution = evolution_of(parameters.channel)
+        evolution = state_evolution(parameters.channel)
         values = (evolution.information_threshold_ratio, evolution.best_overlap(_ratio(parameters)))
     except InvalidParameter as error:
         if parameters.estimator == "amp":
@@ -71,8 +56,8 @@ def _ratio(parameters: SingleIndexParameters) -> float:
     return parameters.samples / parameters.dimension
 
 
-def _message_passing(parameters: SingleIndexParameters, evolution_of: Evolution) -> Metrics:
-    evolution, ratio = evolution_of(parameters.channel), _ratio(parameters)
+def _message_passing(parameters: SingleIndexParameters) -> Metrics:
+    evolution, ratio = state_evolution(parameters.channel), _ratio(parameters)
     threshold = 0.0 if parameters.linear else evolution.threshold_ratio
     near = [evolution.overlap(factor * ratio) for factor in (0.93, 1.07)]
     return {

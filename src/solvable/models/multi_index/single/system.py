@@ -91,7 +91,6 @@ system = System(
     ),
     claims="claims:CLAIMS",
     panels="figures:PANELS",
-    preview="predict:preview",
     presets=PRESETS,
     references=("defilippis2026noise", "troiani2025fundamental", "defilippis2025spectral"),
 )

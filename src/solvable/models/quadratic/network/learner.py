@@ -13,7 +13,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from solvable.arrays import Array, Source, check_integer, check_real, namespace, to_numpy
 from solvable.errors import InvalidParameter, unknown_choice
-from solvable.fitting.inputs import validated_fit_input, validated_input
+from solvable.fitting.inputs import (
+    finite_outputs,
+    refuse_large_numbers,
+    validated_fit_input,
+    validated_input,
+)
 from solvable.models.quadratic.network.amp import solve_amp
 from solvable.models.quadratic.network.factorised import solve_factorised
 from solvable.models.quadratic.network.sensing import (
@@ -137,6 +142,8 @@ class QuadraticNetRegressor(RegressorMixin, BaseEstimator):
         source, labels = validated_fit_input(self, X, y)
         mean = float(np.mean(labels)) if self.fit_intercept else 0.0
         moment = second_moment(source)
+        # The diagonal holds the mean squares of the columns.
+        refuse_large_numbers(X=namespace(moment).abs(moment) ** 0.5, y=labels)
         self.condition_number_ = condition_number(moment)
         xp = namespace(moment)
         whitening = whitening_of(source) if self.whiten else None
@@ -165,7 +172,8 @@ class QuadraticNetRegressor(RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         source = validated_input(self, X)
         sensing = SampleSensing(source, whitening=self.whitening_)
-        return to_numpy(sensing.forward(sensing.asarray(self.solution_.factor))) + self.intercept_
+        outputs = to_numpy(sensing.forward(sensing.asarray(self.solution_.factor)))
+        return finite_outputs(outputs + self.intercept_)
 
     def _check_parameters(self) -> None:
         if self.solver not in SOLVERS:

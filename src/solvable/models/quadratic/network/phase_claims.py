@@ -236,7 +236,8 @@ PHASE_CLAIMS = (
         source=f"{PAPER}, Result 3; derivations/quadratic (10)", where=bulk_is_cut,
         because="The bulk also learns a part of the features just below the noise: up to 8 % of the "
         "error at b = 1.5 delta.",
-        missing="the threshold is below 1.5 delta at every point of a power law; raise regularisation",
+        missing="the threshold is below 1.5 delta at every point of a power law; run with --preset "
+        "regularisation",
     ),
     Estimate(
         "spectral-kinds", "Clear of the borders between kinds, at least four in five measured spectra "

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from solvable.frame.points import NO_PREDICTION, Metrics
@@ -15,7 +13,7 @@ from solvable.models.quadratic.network.feature_groups import (
     group_strengths,
 )
 from solvable.models.quadratic.network.finite_features import finite_group_errors
-from solvable.models.quadratic.network.finite_size import FINITE, at_dimension
+from solvable.models.quadratic.network.finite_size import at_dimension
 from solvable.models.quadratic.network.parameters import QuadraticParameters
 from solvable.models.quadratic.network.phases import PhasePoint, quadratic_phase
 from solvable.models.quadratic.network.solutions import (
@@ -38,9 +36,6 @@ from solvable.spectra.thresholds import (
     perfect_recovery_threshold,
 )
 
-TOLERANCE = 1e-2
-"""Relative error of the saddle point in previews."""
-
 
 def predict(parameters: QuadraticParameters) -> Metrics:
     """Predicted metrics at a parameter set: measured metrics, and quantities of the theory alone."""
@@ -54,34 +49,9 @@ def curve(parameters: QuadraticParameters, ratios: np.ndarray) -> list[Metrics]:
     """Predictions along a curve of sample ratios; each solution starts the next search."""
     penalties = penalties_of(parameters, ratios)
     states = curve_from(measure_of(parameters), ratios, parameters.noise, penalties)
-    return _rows(parameters, ratios, states, orders=True)
-
-
-def preview(parameters: QuadraticParameters, ratios: np.ndarray) -> list[Metrics]:
-    """Predict a theory line with an error of about 1 %, without the first order in 1/d."""
-    states = curve_from(
-        measure_of(parameters),
-        ratios,
-        parameters.noise,
-        penalties_of(parameters, ratios),
-        tolerance=TOLERANCE,
-    )
-    return _rows(parameters, ratios, states, orders=False)
-
-
-def _rows(
-    parameters: QuadraticParameters,
-    ratios: np.ndarray,
-    states: Sequence[QuadraticState],
-    *,
-    orders: bool,
-) -> list[Metrics]:
     places = [parameters.model_copy(update={"samples": 0, "sample_ratio": r}) for r in ratios]
     # The denoised error needs drawn matrices, and no figure shows its line. It is left out.
-    return [
-        _metrics(place, state, False, orders=orders)
-        for place, state in zip(places, states, strict=True)
-    ]
+    return [_metrics(place, state, False) for place, state in zip(places, states, strict=True)]
 
 
 def chance(parameters: QuadraticParameters, prediction: Metrics) -> Metrics:
@@ -98,14 +68,10 @@ def chance(parameters: QuadraticParameters, prediction: Metrics) -> Metrics:
 
 
 def _metrics(
-    parameters: QuadraticParameters,
-    state: QuadraticState,
-    denoise: bool = True,
-    *,
-    orders: bool = True,
+    parameters: QuadraticParameters, state: QuadraticState, denoise: bool = True
 ) -> Metrics:
     noise, threshold = state.effective_noise, state.threshold
-    sizes, reasons = _at_this_size(parameters, state) if orders else (_no_orders(), [])
+    sizes, reasons = _at_this_size(parameters, state)
     pruned, outliers = _above_noise(state, parameters.dimension)
     left = degrees_left(parameters, state.degrees_of_freedom)
     known = left >= 4
@@ -137,7 +103,7 @@ def _metrics(
         "degrees_of_freedom": state.degrees_of_freedom,
         "objective": state.objective,
         "gcv_test_error": state.test_error if known else None,
-        **_limits(parameters, state, 0.0 if orders else TOLERANCE),
+        **_limits(parameters, state),
         **sizes,
         "pruned_error": pruned,
         "denoised_error": denoised,
@@ -212,12 +178,6 @@ def _at_this_size(
     return sizes, reasons if beyond and state.rank_fraction > 0 else []
 
 
-def _no_orders() -> Metrics:
-    """Return the metrics of :func:`_at_this_size` without values."""
-    names = (*(f"finite_size_{name}" for name in FINITE), *(f"control_{name}" for name in FINITE))
-    return dict.fromkeys((*names, "finite_size_test_error", "finite_size_feature_errors"))
-
-
 def _above_noise(state: QuadraticState, dimension: int) -> tuple[float, float]:
     """Error after pruning, and number of learned directions above the edge of the noise."""
     # Pruning moves the cut to the edge 2 delta of the noise, without further training (quadratic 15).
@@ -237,13 +197,13 @@ def _eigenvalues(state: QuadraticState, dimension: int) -> list[float | None] | 
     return [float(place) for place in np.maximum(places, 0.0)]
 
 
-def _limits(parameters: QuadraticParameters, state: QuadraticState, tolerance: float) -> Metrics:
+def _limits(parameters: QuadraticParameters, state: QuadraticState) -> Metrics:
     """Thresholds and the Bayes-optimal error, which do not depend on the regularisation."""
     # interpolation (quadratic 14), perfect recovery (quadratic 13), best estimator (quadratic 16)
     rank = parameters.target_rank / parameters.dimension
     best = bayes_error(parameters, state.sample_ratio)
     return {
-        **interpolation_of(parameters, tolerance),
+        **interpolation_of(parameters),
         "noiseless_matrix_error": noiseless_error(parameters, state.sample_ratio),
         "perfect_recovery_ratio": perfect_recovery_threshold(rank),
         "bayes_recovery_ratio": bayes_perfect_recovery_threshold(rank),

@@ -99,8 +99,8 @@ RECOVERY_CLAIMS = (
         "error of the minimiser.", "derivations/quadratic (1)",
         estimate=width_effect, apart=("network_ratio",), fewest=2, where=wide, within=1e-3,
         because="The accuracy of the training.", power=0.1,
-        missing="no two widths above the rank of the minimiser were trained; set network_samples and "
-        "network_ratio=0.7,1,2",
+        missing="no two widths above the rank of the minimiser were trained; run with --preset "
+        "descent --set network_ratio=0.7,1",
     ),
     Estimate(
         "recovery-threshold", "Without label noise the error vanishes at the predicted sample size, for "
@@ -121,6 +121,7 @@ RECOVERY_CLAIMS = (
         ),
         because="The first order in 1/d, which is not predicted here; it is 7 % for the minimiser at "
         "d = 60 and n/d² = 1.",
-        missing="no Bayes-optimal estimate was computed at d >= 60; set bayes_samples",
+        missing="no Bayes-optimal estimate was computed at d >= 60; run with --preset quick --set "
+        "bayes_samples=1440",
     ),
 )

@@ -127,14 +127,14 @@ def _bayes(key: Key, ratio: float, noise: float) -> float:
     return bayes_optimal(_measure(key), sample_ratio=ratio, label_noise=noise).matrix_error
 
 
-def interpolation_of(parameters: QuadraticParameters, tolerance: float) -> Metrics:
+def interpolation_of(parameters: QuadraticParameters) -> Metrics:
     """Position and height of the interpolation peak (quadratic 14); None without label noise."""
-    return _interpolation(_key(parameters), parameters.noise, tolerance)
+    return _interpolation(_key(parameters), parameters.noise)
 
 
 @lru_cache(maxsize=256)
-def _interpolation(key: Key, noise: float, tolerance: float) -> Metrics:
+def _interpolation(key: Key, noise: float) -> Metrics:
     if noise == 0:
         return {"interpolation_ratio": None, "interpolation_peak": None}
-    peak = interpolation_threshold(_measure(key), label_noise=noise, tolerance=tolerance)
+    peak = interpolation_threshold(_measure(key), label_noise=noise)
     return {"interpolation_ratio": peak.sample_ratio, "interpolation_peak": peak.matrix_error}

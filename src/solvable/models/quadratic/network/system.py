@@ -152,7 +152,6 @@ system = System(
     axis=AXIS,
     claims="claims:CLAIMS",
     panels="figures:PANELS",
-    preview="predict:preview",
     curve="predict:curve",
     chance="predict:chance",
     tensors=True,

@@ -50,6 +50,14 @@ def quiet_and_settled(point: Point) -> bool:
     return bool(point.setting.label_noise == 0 and enough)
 
 
+def bayes_tolerance(cell: Cell) -> float:
+    """Relative tolerance of the error of Bayes message passing."""
+    # Measured over the same noise outside: 1.037 +- 0.013 and 1.038 +- 0.010 (d = 40 and 80, r = d / 5),
+    # 1.032 +- 0.010 and 1.013 +- 0.006 (d = 40 and 80, r = d / 2).
+    inner = 2 / cell.setting.dimension if cell.setting.inner_noise else 0.0
+    return 0.04 + growth(cell) ** 2 + inner
+
+
 def relative_order(point: Point) -> float:
     """Predicted error to first order in 1/d over its limit; NaN at exact recovery."""
     limit = float(point.predicted("matrix_error"))
@@ -74,9 +82,9 @@ CLAIMS = (
         "The error of Bayes message passing equals the prediction, which includes the first order in "
         "1/d.",
         "matrix_error", "derivations/sensing (3), (22)", relative=True, power=0.2,
-        expected="finite_size_matrix_error", within=lambda cell: 0.04 + growth(cell) ** 2,
+        expected="finite_size_matrix_error", within=bayes_tolerance,
         because="4 %, plus the square of the relative first-order term in 1/d as a bound on the next "
-        "order.",
+        "order; 2/d more with noise inside the activation, whose variance changes with the measurement.",
         where=of("bayes"),
         missing="needed: estimator=bayes, dimension >= 20 and a first order in 1/d below 0.3, away from "
         "recovery without noise",
@@ -95,10 +103,11 @@ CLAIMS = (
     Agreement(
         "train-error",
         "The training error equals the prediction from the estimate's degrees of freedom.",
-        "train_error", "derivations/sensing (8)", relative=True, power=0.5,
-        within=lambda cell: 0.08 + 2 * growth(cell),
-        because="8 %, plus twice the relative first order of the matrix error, because only the limit is "
-        "predicted.",
+        "train_error", "derivations/sensing (8), (30)", relative=True, power=0.5,
+        within=lambda cell: 0.08
+        + (growth(cell) ** 2 if cell.setting.estimator == "bayes" else 2 * growth(cell)),
+        because="8 %, plus the square of the relative first order of the matrix error as a bound on the "
+        "next order. Of the nuclear norm only the limit is predicted: 8 %, plus twice the first order.",
         # With few measurements the training error is small, and measurements show terms of order 1/d
         # that double the training error.
         where=lambda cell: at_size(cell)

@@ -7,7 +7,12 @@ from functools import lru_cache
 import numpy as np
 
 from solvable.frame.points import NO_PREDICTION, Metrics
-from solvable.message_passing.finite_size import error_at_dimension, token_shape
+from solvable.message_passing.finite_size import (
+    TokenShape,
+    error_at_dimension,
+    residual_order,
+    token_shape,
+)
 from solvable.message_passing.signal_evolution import signal_evolution
 from solvable.message_passing.signal_laws import SymmetricSignal
 from solvable.models.sensing.free_entropy import (
@@ -36,8 +41,8 @@ def predict(parameters: MatrixSensingParameters) -> Metrics:
 
 
 TOO_SMALL = (
-    "finite_size_matrix_error is not predicted: the first order in 1/d is more than 35 % of the limit. "
-    "Raise dimension or sample_ratio, or set sensors=goe."
+    "finite_size_matrix_error and train_error are not predicted: the first order in 1/d is more than "
+    "35 % of the limit. Raise dimension or sample_ratio, or set sensors=goe."
 )
 
 
@@ -47,39 +52,30 @@ def at_dimension(parameters: MatrixSensingParameters, ratio: float) -> float | N
     law = law_of(parameters)
     if not isinstance(law, SymmetricSignal):
         return None
-    shape = token_shape(1) if parameters.sensors == "rank-one" else None  # (sensing 22)
+    shape = _shape(parameters)
     return error_at_dimension(law, parameters.channel, ratio, parameters.dimension, shape)
+
+
+def _shape(parameters: MatrixSensingParameters) -> TokenShape | None:
+    """Shape of rank-one measurements (sensing 22); None for Gaussian matrices."""
+    return token_shape(1) if parameters.sensors == "rank-one" else None
 
 
 def curve(parameters: MatrixSensingParameters, ratios: np.ndarray) -> list[Metrics]:
     """Predict the metrics at an array of sample ratios."""
-    return _along_with(parameters, ratios, orders=True)
-
-
-def preview(parameters: MatrixSensingParameters, ratios: np.ndarray) -> list[Metrics]:
-    """Predict a theory line without the first order in 1/d, which takes most of the time."""
-    return _along_with(parameters, ratios, orders=False)
-
-
-def _along_with(
-    parameters: MatrixSensingParameters, ratios: np.ndarray, *, orders: bool
-) -> list[Metrics]:
     # q^ = 4 alpha / (Delta + 2 E), E = mmse(1 / q^)   (sensing 3, sensing 4)
     state = signal_evolution(law_of(parameters), parameters.channel, ratios)
     bayes = state
     if parameters.estimator != "bayes":
         bayes = signal_evolution(SymmetricSignal(parameters.spectrum), parameters.channel, ratios)
-    finite: list[float | None] = [None] * ratios.size
-    if orders:
-        finite = _along(parameters, state.error, ratios)
+    finite = _along(parameters, state.error, ratios)
     bare = {"sample_ratio": 1.0, "noise": 0.0, "inner_noise": 0.0}
     limits = _limits(parameters.model_copy(update=bare))
-    entropies: list[Metrics] = [dict.fromkeys(ENTROPIES)] * ratios.size
-    if orders:
-        entropies = _entropies(parameters, ratios, state.error, finite)
+    entropies = _entropies(parameters, ratios, state.error, finite)
     return [
         {
             **_point(parameters, float(error), float(noise), float(ratio)),
+            **_trained(parameters, float(noise), size),
             "finite_size_matrix_error": size,
             "bayes_matrix_error": float(best),
             **limits,
@@ -153,6 +149,20 @@ def _point(
         "eigenvalues": _eigenvalues(parameters, noise),
         "effective_noise": noise,
     }
+
+
+def _trained(parameters: MatrixSensingParameters, noise: float, size: float | None) -> Metrics:
+    """Training error of the Bayes estimator in d dimensions; nothing for other estimators."""
+    law = law_of(parameters)
+    if not isinstance(law, SymmetricSignal) or parameters.output == "sign" or noise == 0:
+        return {}
+    if size is None:
+        return {"train_error": None}
+    # Delta² / (Delta + 2 E_d) exp(c / d)   (sensing 30)
+    delta = parameters.label_noise
+    order = residual_order(law, parameters.channel, noise, _shape(parameters))
+    grown = float(np.exp(order / parameters.dimension))
+    return {"train_error": delta**2 / (delta + 2 * size) * grown}
 
 
 def _freedom(

@@ -100,7 +100,7 @@ PRESETS = {
 system = System(
     name="matrix-sensing",
     title="Estimation of a matrix of high rank from linear measurements",
-    version="4",
+    version="5",
     parameters=MatrixSensingParameters,
     measure="measure:measure",
     predict="predict:predict",
@@ -121,7 +121,6 @@ system = System(
     ),
     claims="claims:CLAIMS",
     panels="figures:PANELS",
-    preview="predict:preview",
     presets=PRESETS,
     references=("xu2025fundamental", "maillard2024bayes"),
 )  # fmt: skip

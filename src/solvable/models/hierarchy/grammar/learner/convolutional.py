@@ -54,6 +54,9 @@ class HierarchicalCNN(StringNetwork):
         weights are kept.
     vocabulary : int, optional
         Number :math:`V` of symbols, at most 8192; default: the largest training symbol plus 1.
+    blank : int, optional
+        Largest symbol, if it is a blank (:class:`~solvable.targets.SparseRandomHierarchy`): its vector
+        is zero, and it replaces `vocabulary`.
     random_state : int, Generator, RandomState or None
         Seed of the weights and of the order of the strings.
 
@@ -103,6 +106,7 @@ class HierarchicalCNN(StringNetwork):
         shared: bool = True,
         validation_fraction: float = 0.0,
         vocabulary: int | None = None,
+        blank: int | None = None,
         random_state: Any = None,
     ) -> None:
         self.branching = branching
@@ -115,6 +119,7 @@ class HierarchicalCNN(StringNetwork):
         self.shared = shared
         self.validation_fraction = validation_fraction
         self.vocabulary = vocabulary
+        self.blank = blank
         self.random_state = random_state
 
     def _check_settings(self) -> None:

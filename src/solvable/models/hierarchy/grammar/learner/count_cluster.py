@@ -30,6 +30,7 @@ class TupleClusters:
     base: int
     n_clusters: int
     seed: int
+    blank: int | None = None
 
     def of(self, tuples: np.ndarray) -> np.ndarray:
         """Return the cluster of each tuple number."""
@@ -38,7 +39,10 @@ class TupleClusters:
         factor = np.uint64(np.random.default_rng(self.seed).integers(2**62) * 2 + 1)
         spread = (tuples.astype(np.uint64) * factor) >> np.uint64(33)
         other = (spread % np.uint64(self.n_clusters)).astype(np.intp)
-        return np.where(self.numbers[places] == tuples, self.clusters[places], other)
+        found = np.where(self.numbers[places] == tuples, self.clusters[places], other)
+        return (
+            found if self.blank is None else np.where(tuples == self.blank, self.n_clusters, found)
+        )
 
 
 class TupleClusterClassifier(StringClassifier):
@@ -48,10 +52,15 @@ class TupleClusterClassifier(StringClassifier):
     positions: Positions
     n_init: int
     random_state: Any
+    blank: int | None = None
 
     def _fit_strings(self, strings: np.ndarray, labels: np.ndarray) -> None:
-        self.symbols_ = observed_symbols(strings)
-        self.n_clusters_ = self.n_clusters or self.symbols_.size
+        self.symbols_, blank = observed_symbols(strings), None
+        if self.blank is not None:
+            # The blank has the last code of each level.
+            self.symbols_ = np.append(self.symbols_[self.symbols_ < self.blank], self.blank)
+            blank = self.symbols_.size - 1
+        self.n_clusters_ = self.n_clusters or self.symbols_.size - (blank is not None)
         seed = seed_from(self.random_state)
         symbols, base = symbol_codes(strings, self.symbols_), self.symbols_.size + 1
         self.levels_: list[TupleClusters] = []
@@ -66,11 +75,17 @@ class TupleClusterClassifier(StringClassifier):
                 self.label_numbers_, self.label_base_ = numbers, base
                 self.label_counts_ = counts[:, 0]
                 break
+            empty = None
+            if blank is not None:
+                empty = blank * sum(base**place for place in range(self.branching))
+                numbers, counts = numbers[numbers != empty], counts[numbers != empty]
             rows, weights = self._rows(counts, labels)
             clusters = cluster_rows(rows, weights, self.n_clusters_, self.n_init, seed + level)
-            fitted = TupleClusters(numbers, clusters, base, self.n_clusters_, seed + level)
+            fitted = TupleClusters(numbers, clusters, base, self.n_clusters_, seed + level, empty)
             self.levels_.append(fitted)
             symbols, base = fitted.of(tuples), self.n_clusters_
+            if blank is not None:
+                blank, base = base, base + 1
         self.label_prior_ = np.bincount(labels) / labels.size
 
     def _counts(self, tuples: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -149,6 +164,8 @@ class TupleClusterClassifier(StringClassifier):
         if self.n_clusters is not None:
             check_integer("n_clusters", self.n_clusters, 2)
         check_integer("n_init", self.n_init, 1)
+        if self.blank is not None:
+            check_integer("blank", self.blank, 1)
 
 
 class CountClusterClassifier(TupleClusterClassifier):
@@ -178,6 +195,9 @@ class CountClusterClassifier(TupleClusterClassifier):
         Starts of k-means.
     random_state : int, RandomState, Generator or None
         Seed of k-means and of the clusters of tuples that were never counted.
+    blank : int, optional
+        Largest symbol, if it is a blank (:class:`~solvable.targets.SparseRandomHierarchy`). A tuple of
+        blanks is a blank of the next level, with the number `n_clusters`.
 
     Attributes
     ----------
@@ -215,12 +235,14 @@ class CountClusterClassifier(TupleClusterClassifier):
         positions: Positions = "concat",
         n_init: int = 8,
         random_state: Any = 0,
+        blank: int | None = None,
     ) -> None:
         self.branching = branching
         self.n_clusters = n_clusters
         self.positions = positions
         self.n_init = n_init
         self.random_state = random_state
+        self.blank = blank
 
     def _rows(self, counts: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Laws of the label minus that of all strings, one block per position."""

@@ -111,7 +111,9 @@ class StringNetwork(ProbabilityClassifier):
     def _layers(self, symbols: np.ndarray) -> list[np.ndarray]:
         """Return the encoded strings and the activations of each layer, shapes (n, features)."""
         # Each input has mean 0 and variance 1 over uniform symbols.
-        vectors = np.float32(self.vocabulary_**0.5) * one_hot(symbols, self.vocabulary_)
+        vectors = np.float32(self.vocabulary_**0.5) * one_hot(
+            symbols, self.vocabulary_, blanks=self.blank is not None
+        )
         layers = [vectors.reshape(len(symbols), -1)]
         for weights in self.weights_:
             groups, fan_in, _ = weights.shape

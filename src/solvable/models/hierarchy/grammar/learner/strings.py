@@ -126,6 +126,7 @@ class VocabularyClassifier(StringClassifier):
 
     largest_vocabulary = 2**13  # a table of the vectors of all symbols has V² entries
     vocabulary: int | None
+    blank: int | None = None
     vocabulary_: int
 
     def _start_fit(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -133,7 +134,9 @@ class VocabularyClassifier(StringClassifier):
         if self.vocabulary is not None:
             check_integer("vocabulary", self.vocabulary, 2, self.largest_vocabulary)
         strings, labels = super()._start_fit(X, y)
-        self.vocabulary_ = self.vocabulary or max(2, int(strings.max()) + 1)
+        if self.blank is not None:
+            check_integer("blank", self.blank, 2, self.largest_vocabulary)
+        self.vocabulary_ = self.blank or self.vocabulary or max(2, int(strings.max()) + 1)
         if self.vocabulary_ > self.largest_vocabulary:
             raise InvalidData(
                 f"the strings contain the symbol {strings.max()}; allowed: symbols below "
@@ -146,7 +149,7 @@ class VocabularyClassifier(StringClassifier):
         return self._in_vocabulary(super()._checked(X))
 
     def _in_vocabulary(self, strings: np.ndarray) -> np.ndarray:
-        highest = self.vocabulary_ - 1
+        highest = self.vocabulary_ - (self.blank is None)
         if strings.min() < MASKED or strings.max() > highest:
             raise InvalidData(
                 f"the strings contain symbols from {strings.min()} to {strings.max()}; allowed: 0 to "

@@ -1,1 +1,0 @@
-"""Pruned, denoised and factored weights, and the loss that a user's function measures for each."""
