@@ -31,6 +31,9 @@ sys.dont_write_bytecode = False
 
 LONG_FILES = (Path(__file__).parent / "long_files.txt").read_text("utf-8").split()
 
+SLOW_TESTS = set((Path(__file__).parent / "slow_tests.txt").read_text("utf-8").splitlines())
+"""Tests of several seconds whose files have quicker cases; they run with `-m slow`."""
+
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """Return 2 workers for the whole suite, and none if folders or files are named."""
@@ -65,6 +68,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: rank.get(item.path, len(rank)))
     for item in items:
         within = item.path.is_relative_to(tests)
+        name = item.nodeid.split("::", 1)[-1]
+        if within and f"{item.path.relative_to(tests).as_posix()}::{name}" in SLOW_TESTS:
+            item.add_marker(pytest.mark.slow)
         long = within and item.path.relative_to(tests).as_posix() in LONG_FILES
         if not long and item.get_closest_marker("slow") is None:
             item.add_marker(pytest.mark.quick)

@@ -4,6 +4,7 @@ One function per command, each returning what the command prints:
 
 - ``run``, ``theory_of``, ``load``: measure a system, predict it, and load a finished run.
 - ``compare``: several runs side by side.
+- ``probe``: which hidden features a learner of your own finds, and at which number of rows.
 - ``learn_features``, ``predict_rows``, ``diagnose_weights``, ``forecast_curve``: the tools for real data.
 - ``activations_of``: noise sensitivity of activation functions.
 - ``train_retriever``, ``index_documents``, ``search_documents``: late-interaction retrieval.

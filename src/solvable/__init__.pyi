@@ -5,6 +5,7 @@ from solvable.data_verbs import forecast_curve as forecast_curve
 from solvable.data_verbs import learn_features as learn_features
 from solvable.data_verbs import predict_rows as predict_rows
 from solvable.explore.functions import explore_system as explore_system
+from solvable.probes.verb import probe as probe
 from solvable.retrieve.functions import index_documents as index_documents
 from solvable.retrieve.functions import search_documents as search_documents
 from solvable.retrieve.functions import train_retriever as train_retriever

@@ -178,6 +178,7 @@ class Words:
 @pytest.fixture
 def stored_index(tmp_path, monkeypatch):
     """Write an index of 40 documents with a static student."""
+    pytest.importorskip("bm25s", reason="the extra `retrieval` is not installed")
     monkeypatch.setattr(students, "load_tokenizer", lambda content: Words())
     rng = np.random.default_rng(0)
     arrays = {
@@ -194,6 +195,7 @@ def stored_index(tmp_path, monkeypatch):
     return tmp_path / "index"
 
 
+@pytest.mark.retrieval
 def test_a_changed_index_is_refused_or_gives_numbers(stored_index):
     rng = random.Random(0)
     path = stored_index / index_module.VECTORS
@@ -214,6 +216,7 @@ def test_a_changed_index_is_refused_or_gives_numbers(stored_index):
     assert refused > 150
 
 
+@pytest.mark.retrieval
 @pytest.mark.parametrize(
     ("name", "change", "words"),
     [

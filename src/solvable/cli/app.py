@@ -24,6 +24,7 @@ from solvable.cli.help_text import flowing, with_flowing_help
 from solvable.cli.learn import learn
 from solvable.cli.list import list_systems
 from solvable.cli.predict import predict
+from solvable.cli.probe import probe
 from solvable.cli.report import report
 from solvable.cli.retrieve import COMMANDS as RETRIEVE_COMMANDS
 from solvable.cli.retrieve import retrieve_group
@@ -50,6 +51,7 @@ For example:
   solvable verify RUN                     judge claims again on stored records
   solvable compare RUN RUN                verdicts and metrics, side by side
   solvable explore sequential-recovery    a page with sliders for parameters
+  solvable probe mlp                      which features does a learner find, and when?
   solvable learn data.csv --target risk   features and errors of your own table
   solvable predict MODEL new.csv          new rows, predicted by a stored model
   solvable forecast curve.csv             a learning curve, extrapolated
@@ -74,6 +76,7 @@ _COMMANDS: dict[str, Callable[..., int] | App] = {
     "verify": verify,
     "compare": compare,
     "explore": explore,
+    "probe": probe,
     "learn": learn,
     "predict": predict,
     "forecast": forecast,

@@ -25,6 +25,11 @@ def computing_on(device: str | None) -> Iterator[None]:
         _DEVICE.reset(token)
 
 
+def chosen_device() -> str | None:
+    """Return the device of the study in torch's notation; None for NumPy."""
+    return _DEVICE.get()
+
+
 def on_device(samples: Any) -> Array:
     """Return an array of NumPy as a tensor on the chosen device; all else stays as it is."""
     device = _DEVICE.get()

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 GROUP = "solvable.systems"
 """Entry-point group in which a package names its systems."""
 
+UNLISTED = "solvable.commands"
+"""Entry-point group of systems that a command of its own runs; their runs are loaded by name."""
+
 
 @dataclass(frozen=True)
 class Listing:
@@ -88,6 +91,9 @@ def load(name: str) -> System:
     """
     found = _entries()
     if name not in found:
+        unlisted = _entries(UNLISTED)
+        if name in unlisted:
+            return _import(unlisted[name][0])
         raise UnknownSystem(
             f"{unknown_choice('system', name, sorted(found))} A system of another package is found "
             f"once that package is installed (pip install PACKAGE) and names it in its entry-point "
@@ -129,9 +135,9 @@ def _import(entry: EntryPoint) -> System:
     return loaded
 
 
-def _entries() -> dict[str, list[EntryPoint]]:
+def _entries(group: str = GROUP) -> dict[str, list[EntryPoint]]:
     found: dict[str, list[EntryPoint]] = {}
-    for entry in entry_points(group=GROUP):
+    for entry in entry_points(group=group):
         found.setdefault(entry.name, []).append(entry)
     return found
 

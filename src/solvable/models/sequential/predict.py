@@ -60,7 +60,7 @@ def predict(parameters: SequentialParameters) -> Metrics:
     """Predicted metrics of a parameter set, and predicted quantities that are not measured."""
     check_dimension(parameters.dimension)
     check_range(parameters.samples, parameters.feature_count, parameters.n_features_total)
-    moments = _moments_of(parameters)
+    moments = moments_of(parameters)
     n = parameters.samples
     theory = predict_from(moments, n)
     iterated = parameters.solver == "power-iteration"
@@ -186,7 +186,7 @@ def chance(parameters: SequentialParameters, _: Metrics) -> Metrics:
 @lru_cache(maxsize=16)
 def bulk_density(parameters: SequentialParameters) -> SpectralDensity | None:
     """Predicted density of the bulk; None for operators without correction and for degree 3."""
-    law = _moments_of(parameters).law
+    law = moments_of(parameters).law
     known = law.background
     corrected = isinstance(known, QuadraticBackground | OperatorDraws) and not known.plain
     if known is not None and not corrected:
@@ -204,7 +204,7 @@ def bulk_density(parameters: SequentialParameters) -> SpectralDensity | None:
     )
 
 
-def _moments_of(parameters: SequentialParameters) -> FiniteSizeMoments:
+def moments_of(parameters: SequentialParameters) -> FiniteSizeMoments:
     """Moments of a parameter set, from the cache if only parameters without effect on them changed."""
     same = {"samples": 2, "test_samples": 2, "kernel_samples": 0, "spectrum_samples": 0}
     return _moments(parameters.model_copy(update={**same, "second_layer": "least-squares"}))

@@ -1,0 +1,61 @@
+"""Objects that a user names as ``module:name``, in the working directory or installed."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from typing import Any
+
+from solvable.errors import InvalidParameter
+from solvable.paths import error_line
+
+_GIVEN: dict[str, Any] = {}
+
+
+def remember(value: Any) -> str:
+    """Return a name under which this process finds an object that was given in Python."""
+    module = getattr(value, "__module__", None) or type(value).__module__
+    label = getattr(value, "__qualname__", None) or repr(value)
+    words = "".join(c if c.isprintable() else " " for c in f"{module}.{label}")
+    name = f"given:{' '.join(words.split())[:200]}"
+    _GIVEN[name] = value
+    return name
+
+
+def imported(name: str, kind: str) -> Any:
+    """Import ``module:name``; the working directory is searched first.
+
+    Parameters
+    ----------
+    name : str
+        Module and attribute, such as ``"mymodule:make_network"``, or a name of :func:`remember`.
+    kind : str
+        What the object is, for messages.
+
+    Raises
+    ------
+    InvalidParameter
+        If the module cannot be imported, or has no such attribute.
+    """
+    if name.startswith("given:"):
+        if name not in _GIVEN:
+            raise InvalidParameter(
+                f"{kind} {name.removeprefix('given:')!r} was given as an object in another process; "
+                "allowed here: module:name, so that it can be imported."
+            )
+        return _GIVEN[name]
+    module, _, attribute = name.partition(":")
+    folder = os.getcwd()
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    try:
+        found: Any = import_module(module)
+        for part in attribute.split("."):
+            found = getattr(found, part)
+    except Exception as error:  # a user's module may raise anything
+        raise InvalidParameter(
+            f"{kind} {name!r} cannot be imported ({error_line(error)}); allowed: module:name, where the "
+            "module is a file of the working directory or an installed package."
+        ) from error
+    return found
