@@ -71,7 +71,9 @@ class RidgeKernel(RegressorMixin, BaseEstimator):
             vectors = lifted @ right / np.sqrt(values)
             rotated = vectors.T @ centred
             self.ridge_ = self._best_ridge(values, vectors, rotated, centred)
-            self._weights = right @ (np.sqrt(values)[:, None] * rotated / (values + self.ridge_)[:, None])
+            self._weights = right @ (
+                np.sqrt(values)[:, None] * rotated / (values + self.ridge_)[:, None]
+            )
         return self
 
     def _lifted(self, X: np.ndarray) -> np.ndarray:

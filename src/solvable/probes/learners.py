@@ -34,9 +34,7 @@ class Task:
 
 
 def _perceptron(task: Task, widths: tuple[int, ...], **options: Any) -> Any:
-    return MultilayerPerceptron(
-        widths, classes=task.kind == "classes", seed=task.seed, **options
-    )
+    return MultilayerPerceptron(widths, classes=task.kind == "classes", seed=task.seed, **options)
 
 
 def _mlp(task: Task) -> Any:
@@ -49,7 +47,9 @@ def _mlp(task: Task) -> Any:
 def _trees(task: Task) -> Any:
     from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
-    kind = HistGradientBoostingClassifier if task.kind == "classes" else HistGradientBoostingRegressor
+    kind = (
+        HistGradientBoostingClassifier if task.kind == "classes" else HistGradientBoostingRegressor
+    )
     return kind(max_iter=500, early_stopping=True, random_state=task.seed)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -98,7 +99,9 @@ class MultilayerPerceptron(BaseEstimator):
         apart = order[: max(1, round(self.validation * len(rows)))]
         kept = order[len(apart) :]
         if not kept.size:
-            raise InvalidParameter(f"{len(rows)} rows are too few to train on; allowed: at least 2.")
+            raise InvalidParameter(
+                f"{len(rows)} rows are too few to train on; allowed: at least 2."
+            )
         sizes = [rows.shape[1], *self.widths, wanted.shape[1]]
         self.weights_ = _initial(sizes, self.initial_scale, rng)
         moments = [(np.zeros_like(w), np.zeros_like(w)) for w in self.weights_]
@@ -206,7 +209,7 @@ class MultilayerPerceptron(BaseEstimator):
 def _initial(sizes: list[int], scale: float, rng: np.random.Generator) -> list[np.ndarray]:
     """Draw initial weights of variance 2 a² / n_in, and biases of 0."""
     found: list[np.ndarray] = []
-    for fan_in, fan_out in zip(sizes[:-1], sizes[1:], strict=True):
+    for fan_in, fan_out in pairwise(sizes):
         drawn = rng.standard_normal((fan_in, fan_out)) * (scale * np.sqrt(2 / fan_in))
         found += [drawn.astype(np.float32), np.zeros(fan_out, dtype=np.float32)]
     return found

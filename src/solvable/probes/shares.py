@@ -122,7 +122,9 @@ def learned_shares(parts: np.ndarray, target: np.ndarray, fitted: np.ndarray) ->
     centred_target, centred_fit = y - y.mean(), prediction - prediction.mean()
     whole = float(np.mean(centred_target**2))
     # alpha = G^-1 <psi, f>, beta = G^-1 <psi, f_hat>   (probe 1)
-    alpha, beta = np.linalg.solve(gram, psi.T @ np.column_stack([centred_target, centred_fit]) / n).T
+    alpha, beta = np.linalg.solve(
+        gram, psi.T @ np.column_stack([centred_target, centred_fit]) / n
+    ).T
     if not (alpha**2 > 1e-12 * whole).all():
         raise InvalidData(
             "the target does not depend on one of its feature functions; leave that function out."
@@ -154,7 +156,7 @@ def learned_shares(parts: np.ndarray, target: np.ndarray, fitted: np.ndarray) ->
         together,
         energy_left,
         remainder,
-        # A calibrated learner has <f_hat, f - f_hat> = 0 and the rest sum_k A_kk s_k (1 - s_k)   (probe 4)
+        # calibrated, <f_hat, f - f_hat> = 0: the rest is sum_k A_kk s_k (1 - s_k)   (probe 4)
         remainder / calibrated if calibrated > 1e-12 else float("nan"),
         float((prediction.mean() - y.mean()) ** 2) / whole,
         float(np.mean((prediction - y) ** 2)) / whole,
@@ -176,7 +178,9 @@ def _checked(
         )
     for name, values in (("feature functions", psi), ("target", y), ("predictions", prediction)):
         if not np.isfinite(values).all():
-            raise InvalidData(f"the {name} have values that are not finite; allowed: finite numbers.")
+            raise InvalidData(
+                f"the {name} have values that are not finite; allowed: finite numbers."
+            )
     return psi, y, prediction
 
 
@@ -242,7 +246,7 @@ def level_shares(
     centred = f - f.mean(0)
     variance = float(np.mean(np.sum(centred**2, axis=1)))
     others = [np.asarray(probabilities(other), dtype=np.float64) for other in redrawn]
-    # sum_{j > l} V_j = E|f(x) - f(x_l)|² / 2 for strings with everything below level l drawn again (probe 5)
+    # sum_{j > l} V_j = E|f(x) - f(x_l)|² / 2, with everything below level l drawn again   (probe 5)
     below = [float(np.mean(np.sum((f - other) ** 2, axis=1))) / 2 for other in others]
     known = np.clip(1 - np.array(below) / variance, 0, 1) if variance > 0 else np.zeros(len(below))
     label = wanted - wanted.mean(0)

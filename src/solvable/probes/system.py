@@ -160,7 +160,9 @@ def feature_names(target: str, settings: str) -> tuple[str, ...]:
         from solvable.models.hierarchy.labels.target import target_of
 
         sizes = np.unique(label_sizes(target_of(settings_of(target, settings))))  # type: ignore[arg-type]
-        return tuple(f"products of {size} inputs" if size > 1 else "single inputs" for size in sizes)
+        return tuple(
+            f"products of {size} inputs" if size > 1 else "single inputs" for size in sizes
+        )
     subject = make_subject(target, settings, 0)
     X, _ = subject.sample(64, random_stream(0, "names"))
     return tuple(subject.parts(X)[0])
@@ -173,9 +175,7 @@ def predict(parameters: ProbeParameters) -> Metrics:
         raise InvalidParameter("there is no theory of this learner; the references are drawn.")
     names = feature_names(parameters.target, parameters.settings)
     sizes = np.array([float(parameters.samples)])
-    found = reference_shares(
-        reference, parameters.target, parameters.settings, names, sizes
-    )
+    found = reference_shares(reference, parameters.target, parameters.settings, names, sizes)
     if found is None:
         raise InvalidParameter(f"there is no theory of {parameters.learner} on this target.")
     return {"learned_share": listed(found[0])}

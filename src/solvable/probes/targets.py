@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -227,11 +228,11 @@ def make_subject(target: str, settings: str, seed: int) -> Subject:
         return FAMILIES[target](settings_of(target, settings), seed)
     made = imported(target, "target")
     if callable(made):
+        given = json.loads(settings)
         try:
-            made = made(seed=seed, **json.loads(settings))
-        except TypeError:
-            made = made(**json.loads(settings))
-        except Exception as error:
+            takes_seed = "seed" in inspect.signature(made).parameters
+            made = made(**given, **({"seed": seed} if takes_seed else {}))
+        except Exception as error:  # a user's function may raise anything
             raise InvalidParameter(
                 f"target {target!r} raised {error_line(error)}; allowed: a class or function that "
                 "returns a target for the given settings."

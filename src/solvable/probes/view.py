@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -31,7 +31,9 @@ def _sentence(found: ProbeResult, curve: LearnerCurve) -> str:
     centres, _, _ = curve.halves()
     shown = [k for k, name in enumerate(found.names) if name.startswith("feature")]
     shown = list(dict.fromkeys([shown[0], shown[-1]])) if shown else list(range(len(centres)))[:2]
-    what = {STRINGS: "reaches one half of", LABELS: "learns half of"}.get(found.target, "learns half of")
+    what = {STRINGS: "reaches one half of", LABELS: "learns half of"}.get(
+        found.target, "learns half of"
+    )
     parts = []
     for place, k in enumerate(shown):
         text = f"{found.names[k]} {_at(centres[k], curve)}"
@@ -68,7 +70,8 @@ def share_table(found: ProbeResult, curve: LearnerCurve) -> Table:
     further = [
         (name, title)
         for name, title in (
-            ("together_share", "together"), ("rest", "rest"), ("excess_rest", "excess"), ("error", "error")
+            ("together_share", "together"), ("rest", "rest"),
+            ("excess_rest", "excess"), ("error", "error"),
         )
         if np.isfinite(curve.others.get(name, np.array(np.nan))).any()
     ]  # fmt: skip
@@ -216,7 +219,7 @@ def _halves(
     for colour, (name, (sizes, shares)) in enumerate(references.items(), len(curves)):
         halves = np.array([half_samples(sizes, shares[:, k]) for k in kept])
         halves[~(np.isfinite(halves) & (halves > 0))] = np.nan
-        kind = "line" if name != KERNEL else "dashed"
+        kind: Literal["line", "dashed"] = "line" if name != KERNEL else "dashed"
         series.append(Series(f"{name}, theory", x, halves, kind, colour=colour))
     return Figure(
         "half-shares",
