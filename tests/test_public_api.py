@@ -95,7 +95,7 @@ def test_all_names_resolve_and_are_sorted(package):
 VERBS = {
     "compare", "run", "theory_of", "load", "learn_features", "predict_rows", "diagnose_weights",
     "diagnose_checkpoints",     "forecast_curve", "activations_of", "scale_network", "train_retriever",
-    "index_documents", "search_documents", "explore_system",
+    "index_documents", "search_documents", "explore_system", "probe",
 }  # fmt: skip
 
 

@@ -59,7 +59,17 @@ def test_help_teaches_by_example(call):
     commands = re.findall(r"^│ (\w+) ", printed, flags=re.MULTILINE)
     assert commands == [
         *("list", "run", "theory", "report", "verify", "compare", "explore"),
-        *("learn", "predict", "forecast", "diagnose", "retrieve", "scale", "activations", "cite"),
+        *(
+            "probe",
+            "learn",
+            "predict",
+            "forecast",
+            "diagnose",
+            "retrieve",
+            "scale",
+            "activations",
+            "cite",
+        ),
     ]
     for command in commands:
         status, printed, error = call(command, "--help")

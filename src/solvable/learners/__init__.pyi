@@ -40,10 +40,6 @@ from solvable.networks.blocks import Block as Block
 from solvable.networks.blocks import network_blocks as network_blocks
 from solvable.networks.files import load_model as load_model
 from solvable.networks.files import save_model as save_model
-from solvable.networks.gradient_network import (
-    GradientNetworkClassifier as GradientNetworkClassifier,
-)
-from solvable.networks.gradient_network import GradientNetworkRegressor as GradientNetworkRegressor
 from solvable.networks.layers import Network as Network
 from solvable.networks.lofi import NeuralLoFiClassifier as NeuralLoFiClassifier
 from solvable.networks.lofi import NeuralLoFiRegressor as NeuralLoFiRegressor

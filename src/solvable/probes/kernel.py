@@ -174,6 +174,7 @@ def kernel_levels(
     g, a = 1 / (2 * dimension), 0.25
     base = a + g + float(np.sqrt(a * a + 2 * a * g))
     degrees = np.arange(MOST_DEGREE + 1)
+    # mu_l = (2 a / B)^(d/2) (g / B)^l   (probe 13)
     eigenvalues = np.exp(dimension / 2 * log(2 * a / base) + degrees * log(g / base))
     counts = np.array([float(comb(dimension + k - 1, k)) for k in degrees])
 

@@ -10,18 +10,24 @@ from typing import Any, Literal
 import numpy as np
 
 from solvable.errors import InvalidData, InvalidParameter, unknown_choice
+from solvable.models.hierarchy.grammar.learner.convolutional import HierarchicalCNN
+from solvable.models.hierarchy.grammar.learner.transformer import TransformerClassifier
+from solvable.models.multi_index.learner import MultiIndexRegressor
+from solvable.models.sequential.estimator.learner import LayerwiseSpectralRegressor
+from solvable.networks.lofi import NeuralLoFiRegressor
 from solvable.paths import error_line
 from solvable.probes.kernel import RidgeKernel
 from solvable.probes.multilayer import MultilayerPerceptron
 from solvable.probes.named_objects import imported
+from solvable.probes.torch_recipe import TorchLearner
 
 Kind = Literal["numbers", "classes", "labels"]
-"""What a learner predicts: one number a row, a class with probabilities, or many numbers a row."""
+"""Kind of prediction: one number a row, a class with probabilities, or many numbers a row."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """What a learner is made for."""
+    """Shape of the data and facts of the target that a learner is made for."""
 
     kind: Kind
     n_inputs: int  # columns of X; one-hot symbols for strings
@@ -59,32 +65,22 @@ def _random_features(task: Task) -> Any:
 
 def _spectral(task: Task) -> Any:
     if task.degree:
-        from solvable.models.sequential.estimator.learner import LayerwiseSpectralRegressor
-
         return LayerwiseSpectralRegressor(
             task.degree, n_directions=task.n_features, selection="forced", held_back=0.2,
             readout="none", cross_terms=False, random_state=task.seed,
         )  # fmt: skip
-    from solvable.models.multi_index.learner import MultiIndexRegressor
-
     return MultiIndexRegressor(task.n_features, random_state=task.seed)
 
 
 def _lofi(task: Task) -> Any:
-    from solvable.networks.lofi import NeuralLoFiRegressor
-
     return NeuralLoFiRegressor(random_state=task.seed)
 
 
 def _cnn(task: Task) -> Any:
-    from solvable.models.hierarchy.grammar.learner.convolutional import HierarchicalCNN
-
     return HierarchicalCNN(task.branching, vocabulary=task.vocabulary, random_state=task.seed)
 
 
 def _transformer(task: Task) -> Any:
-    from solvable.models.hierarchy.grammar.learner.transformer import TransformerClassifier
-
     return TransformerClassifier(task.branching, vocabulary=task.vocabulary, random_state=task.seed)
 
 
@@ -160,8 +156,6 @@ def make_learner(name: str, task: Task) -> Any:
     if not hasattr(found, "fit") or inspect.isclass(found):
         found = _called(found, name, task)
     if type(found).__module__.startswith("torch") or _is_module(found):
-        from solvable.probes.torch_recipe import TorchLearner
-
         return TorchLearner(found, classes=task.kind == "classes", seed=task.seed)
     missing = [method for method in ("fit", "predict") if not hasattr(found, method)]
     if missing:

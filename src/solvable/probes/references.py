@@ -10,9 +10,15 @@ from typing import Any
 import numpy as np
 
 from solvable.errors import InvalidParameter, NotConverged
+from solvable.links import make_link
 from solvable.message_passing.channels import AdditiveChannel
+from solvable.models.multi_index.best_overlaps import STEP, best_overlaps
+from solvable.models.multi_index.hierarchical.predict import predict
+from solvable.models.sequential.predict import moments_of
+from solvable.models.sequential.target import make_target
+from solvable.models.sequential.theory import predict_from
 from solvable.probes.kernel import kernel_levels
-from solvable.probes.targets import MOST_FEATURES, settings_of
+from solvable.probes.targets import MOST_FEATURES, quadratic_target, settings_of
 
 SPECTRAL, BAYES, KERNEL = "spectral learner", "Bayes-optimal", "rbf-kernel"
 """Names of the references."""
@@ -45,9 +51,6 @@ def _of_overlaps(channel: AdditiveChannel, overlaps: np.ndarray) -> np.ndarray:
 def channel_of(target: str, parameters: Any) -> tuple[AdditiveChannel, int] | None:
     """Return the target as a multi-index model with its dimension, if it is one."""
     if target == "sequential-recovery":
-        from solvable.links import make_link
-        from solvable.models.sequential.target import make_target
-
         made = make_target(parameters, 0)
         gaussian = made.inputs == "gaussian" or made.degree == 1
         if not gaussian or made.readout != "identity" or made.first_layer != "orthonormal":
@@ -73,13 +76,9 @@ def _energies(target: str, parameters: Any) -> tuple[dict[int, float], float, in
                     energies[degree] = energies.get(degree, 0.0) + a**2 * whole * float(weight)
         return energies, channel.noise, dimension
     if target == "quadratic-network":
-        from solvable.probes.targets import quadratic_target
-
         made = quadratic_target(parameters, 0)
         return {2: 2 * float(np.mean(made.strengths**2))}, parameters.noise, parameters.dimension
     if target == "sequential-recovery" and parameters.degree == 2:
-        from solvable.models.sequential.target import make_target
-
         made_target = make_target(parameters, 0)
         if made_target.readout != "identity" or made_target.inputs != "hermite":
             return None
@@ -119,7 +118,6 @@ def _bayes(target: str, parameters: Any) -> Curve | None:
     channel, dimension = found
     if not channel.noise > 0 or any(link.parity != "even" for link in channel.links):
         return None
-    from solvable.models.multi_index.best_overlaps import STEP, best_overlaps
 
     def shares(sizes: np.ndarray) -> np.ndarray:
         top = 3 * ceil(log(float(sizes.max()) / dimension, STEP) / 3)
@@ -132,15 +130,10 @@ def _bayes(target: str, parameters: Any) -> Curve | None:
 
 def _spectral(target: str, parameters: Any) -> Curve | None:
     if target == "sequential-recovery" and parameters.readout == "identity":
-        from solvable.models.sequential.predict import moments_of
-        from solvable.models.sequential.theory import predict_from
-
         # s_k = c_k^4 for least squares on many fresh rows   (probe 11)
         moments = moments_of(parameters)
         return lambda sizes: np.asarray(predict_from(moments, sizes).squared_overlap) ** 2
     if target == "hierarchical-multi-index":
-        from solvable.models.multi_index.hierarchical.predict import predict
-
         plain = parameters.model_copy(update={"readout": "none", "deflation": 0})
 
         def shares(sizes: np.ndarray) -> np.ndarray:

@@ -14,7 +14,9 @@ from solvable.frame.curves import Axis
 from solvable.frame.parameters import Parameters
 from solvable.frame.points import Metrics, listed
 from solvable.frame.system import System
-from solvable.probes.learners import Task, make_learner, predictions
+from solvable.models.hierarchy.grammar.measure import draw_target
+from solvable.models.hierarchy.labels.target import target_of
+from solvable.probes.learners import BUILT_IN, Task, make_learner, predictions
 from solvable.probes.references import KERNEL, SPECTRAL, reference_shares
 from solvable.probes.shares import learned_shares, level_shares
 from solvable.probes.targets import FAMILIES, LABELS, STRINGS, make_subject, settings_of
@@ -76,9 +78,6 @@ def measure(parameters: ProbeParameters, rng: np.random.Generator) -> Metrics:
 
 def _strings(parameters: ProbeParameters, seed: int, first: int) -> Metrics:
     """Measure how far the synonyms of each level of a grammar are merged."""
-    from solvable.models.hierarchy.grammar.measure import draw_target
-    from solvable.probes.learners import BUILT_IN
-
     given: Any = settings_of(STRINGS, parameters.settings)
     target = draw_target(given, np.random.default_rng(seed))
     X, y = target.sample(parameters.samples, random_stream(first, "training rows"))
@@ -115,8 +114,6 @@ def _strings(parameters: ProbeParameters, seed: int, first: int) -> Metrics:
 
 def _labels(parameters: ProbeParameters, seed: int, first: int) -> Metrics:
     """Measure the share of each label in its own output, averaged over labels of as many inputs."""
-    from solvable.models.hierarchy.labels.target import target_of
-
     given: Any = settings_of(LABELS, parameters.settings)
     if given.gate != "product":
         raise InvalidParameter("gate is 'majority'; allowed for a probe: gate=product.")
@@ -157,8 +154,6 @@ def feature_names(target: str, settings: str) -> tuple[str, ...]:
         given: Any = settings_of(target, settings)
         return ("label", *(f"merged below level {level}" for level in range(given.depth)))
     if target == LABELS:
-        from solvable.models.hierarchy.labels.target import target_of
-
         sizes = np.unique(label_sizes(target_of(settings_of(target, settings))))  # type: ignore[arg-type]
         return tuple(
             f"products of {size} inputs" if size > 1 else "single inputs" for size in sizes

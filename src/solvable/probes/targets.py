@@ -14,6 +14,10 @@ import numpy as np
 from solvable.errors import InvalidParameter, unknown_choice
 from solvable.frame import registry
 from solvable.frame.parameters import Parameters
+from solvable.models.compositional.upper_layers import draw_target
+from solvable.models.multi_index.target import MultiIndexTarget
+from solvable.models.quadratic.network.target import QuadraticTarget
+from solvable.models.sequential.target import make_target
 from solvable.paths import error_line
 from solvable.probes.named_objects import imported
 
@@ -73,8 +77,6 @@ def _numbered(count: int) -> tuple[str, ...]:
 
 
 def _sequential(parameters: Any, seed: int) -> Subject:
-    from solvable.models.sequential.target import make_target
-
     target = make_target(parameters, seed)
     if target.degree == 3 and target.inputs == "hermite":
         raise InvalidParameter(
@@ -98,8 +100,6 @@ def _sequential(parameters: Any, seed: int) -> Subject:
 
 
 def _multi_index(parameters: Any, seed: int) -> Subject:
-    from solvable.models.multi_index.target import MultiIndexTarget
-
     target = MultiIndexTarget(parameters.dimension, parameters.channel, seed)
     channel = target.channel
 
@@ -125,8 +125,6 @@ def _gathered(values: np.ndarray) -> tuple[tuple[str, ...], np.ndarray]:
 
 def quadratic_target(parameters: Any, seed: int) -> Any:
     """Return the target of a quadratic network."""
-    from solvable.models.quadratic.network.target import QuadraticTarget
-
     return QuadraticTarget(
         parameters.dimension, parameters.target, parameters.width_ratio, parameters.exponent,
         parameters.noise, seed,
@@ -153,8 +151,6 @@ def _quadratic(parameters: Any, seed: int) -> Subject:
 
 
 def _compositional(parameters: Any, seed: int) -> Subject:
-    from solvable.models.compositional.upper_layers import draw_target
-
     if parameters.layers != 3 or parameters.degree == 3 or parameters.first_layer == "gaussian":
         raise InvalidParameter(
             f"layers is {parameters.layers}, degree is {parameters.degree} and first_layer is "

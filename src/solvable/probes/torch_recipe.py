@@ -43,7 +43,7 @@ class TorchLearner:
         torch.manual_seed(self.seed)
         for layer in self.module.modules():
             if hasattr(layer, "reset_parameters"):
-                layer.reset_parameters()  # so that each replicate starts anew
+                layer.reset_parameters()  # each replicate has its own start
         self._device = torch_device(torch, chosen_device() or "cpu")
         self.module.to(self._device)
         rows = torch.as_tensor(np.asarray(X, dtype=np.float32), device=self._device)

@@ -7,15 +7,19 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import finalize
 
 from solvable.errors import InvalidParameter
-
-if TYPE_CHECKING:
-    from solvable.probes.results import ProbeResult
-    from solvable.progress import Progress
-    from solvable.study import Study
+from solvable.probes.learners import check_learner
+from solvable.probes.named_objects import remember
+from solvable.probes.results import ProbeResult
+from solvable.probes.system import feature_names, settings_text, system
+from solvable.probes.targets import LABELS, STRINGS, settings_of
+from solvable.progress import Progress, reporter
+from solvable.study import Study, run_study
+from solvable.study.dispatch import count_workers
+from solvable.study.outputs import check_directory, write_outputs
 
 SAMPLES = (200, 800, 3200, 12800)
 """Numbers of rows if none are given."""
@@ -84,12 +88,6 @@ def probe(
     >>> [row["status"] for row in found.half_samples]
     ['not within the last size', 'not within the last size']
     """
-    from solvable.probes.results import ProbeResult
-    from solvable.progress import reporter
-    from solvable.study import run_study
-    from solvable.study.dispatch import count_workers
-    from solvable.study.outputs import check_directory, write_outputs
-
     study, here = probe_study(learner, target, samples, seeds, seed, settings)
     directory = mkdtemp(prefix="solvable-") if output is None else Path(output)
     if output is not None:
@@ -118,12 +116,6 @@ def probe_study(
     settings: Mapping[str, Any] | None,
 ) -> tuple[Study, bool]:
     """Return the study of a probe after all checks, and whether objects keep it in this process."""
-    from solvable.probes.learners import check_learner
-    from solvable.probes.named_objects import remember
-    from solvable.probes.system import feature_names, settings_text, system
-    from solvable.probes.targets import LABELS, STRINGS
-    from solvable.study import Study
-
     learners = list(learner) if isinstance(learner, list | tuple) else [learner]
     if not learners:
         raise InvalidParameter("learner is an empty list; allowed: at least one learner.")
@@ -141,8 +133,6 @@ def probe_study(
 
 def _checked(target: str, settings: dict[str, Any]) -> dict[str, Any]:
     """Return settings in JSON form; those of a target of the library are validated and typed."""
-    from solvable.probes.targets import settings_of
-
     if ":" not in target:
         parameters = settings_of(target, json.dumps(settings))
         plain = parameters.model_dump(mode="json")
