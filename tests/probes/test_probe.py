@@ -90,7 +90,8 @@ def test_a_stopped_probe_is_resumed_and_compared(tmp_path):
     again = solvable.probe("spectral", output=tmp_path / "run", **options)
     assert again.study.fresh == frozenset()
     assert again.table == first.table
-    assert (tmp_path / "run" / "report.html").is_file()
+    report = (tmp_path / "run" / "report.html").read_text("utf-8")
+    assert "solvable probe spectral --target sequential-recovery --set" in report
     loaded = solvable.load(tmp_path / "run")
     assert loaded.system.name == "probe"
     other = solvable.probe("spectral", output=tmp_path / "other", seed=1, **options)

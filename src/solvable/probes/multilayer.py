@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -85,14 +84,8 @@ class MultilayerPerceptron(BaseEstimator):
         self.classes = classes
         self.seed = seed
 
-    def fit(
-        self,
-        X: np.ndarray,
-        y: np.ndarray,
-        observe: Callable[[int, MultilayerPerceptron], None] | None = None,
-        at: tuple[int, ...] = (),
-    ) -> MultilayerPerceptron:
-        """Train; ``observe(step, network)`` sees the network at the steps `at`."""
+    def fit(self, X: np.ndarray, y: np.ndarray) -> MultilayerPerceptron:
+        """Train on rows and their labels or classes."""
         rng = random_stream(self.seed, "multilayer perceptron")
         rows, wanted = self._prepared(X, y)
         order = rng.permutation(len(rows))
@@ -123,8 +116,6 @@ class MultilayerPerceptron(BaseEstimator):
                 if loss < lowest:
                     lowest, best = loss, [w.copy() for w in self.weights_]
                     self.best_step_ = step
-            if observe is not None and step in at:
-                observe(step, self)
         self.weights_ = best
         return self
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -181,7 +182,20 @@ def settings_text(settings: dict[str, Any]) -> str:
     return json.dumps(settings, sort_keys=True)
 
 
-system = System(
+class _ProbeSystem(System):
+    """The probe as a system; a command of its own repeats its runs."""
+
+    def repeat_command(self, grid: Mapping[str, Sequence[Any]], replicates: int, seed: int) -> str:
+        """Return the command that repeats a probe."""
+        words = ["solvable probe", *map(str, grid["learner"]), f"--target {grid['target'][0]}"]
+        settings = json.loads(str(grid["settings"][0]))
+        if settings:
+            words += ["--set", *(f"{name}={value}" for name, value in settings.items())]
+        words += ["--samples", *map(str, grid["samples"]), f"--seeds {replicates}"]
+        return " ".join(words + ([f"--seed {seed}"] if seed else []))
+
+
+system = _ProbeSystem(
     name="probe",
     title="Which hidden features does a learner find, and at which number of samples?",
     version="1",
@@ -191,4 +205,7 @@ system = System(
     axis=Axis("samples", "training rows n", words={"learner": "{}", "settings": ""}),
     panels="solvable.probes.view:PANELS",
     tensors=True,
+    summary="Learned share of each hidden feature of a known target, for each learner and number of "
+    "training rows, next to predictions of theory: 0 for nothing, 1 for the feature itself. "
+    "docs/probe.md explains the numbers.",
 )
