@@ -334,6 +334,7 @@ def forecast_curve(
     factors: Sequence[float] | None = None,
     confidence: float = 0.9,
     of: Literal["mean", "measurement"] = "mean",
+    error: float | None = None,
     seed: int = 0,
 ) -> Forecast:
     """Extrapolate a measured learning curve, with intervals: ``solvable forecast``.
@@ -350,6 +351,8 @@ def forecast_curve(
         Level of the intervals, 0.5 to 0.99.
     of : {"mean", "measurement"}
         Interval of the mean error, or of one new measurement.
+    error : float, optional
+        Error for which the number of samples is wanted.
     seed : int
         Seed of the bootstrap.
 
@@ -380,7 +383,13 @@ def forecast_curve(
         curve = LearningCurve.from_csv(curve)
     with threadpool_limits(limits=1):
         return forecast(
-            curve, at=tuple(at), factors=factors, confidence=confidence, of=of, seed=seed
+            curve,
+            at=tuple(at),
+            factors=factors,
+            confidence=confidence,
+            of=of,
+            error=error,
+            seed=seed,
         )
 
 

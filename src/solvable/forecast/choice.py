@@ -261,11 +261,13 @@ def forecast_notes(
             f"{noise.correlation:.2f}); the intervals include this."
         )
     far = asked[asked > 10 * curve.sizes[-1]]
-    if far.size:
-        notes.append(
-            f"Sizes from n = {far[0]:g} on are more than 10 times the largest measured size. The "
-            "intervals assume that no new feature is learned in between."
-        )
+    beyond = (
+        f" (sizes from n = {far[0]:g} on are more than 10 times the largest)" if far.size else ""
+    )
+    notes.append(
+        f"A break ahead is not covered: the intervals assume that the curve goes on{beyond} and that no "
+        "new feature is learned in between."
+    )
     if asked[0] < curve.sizes[0]:
         notes.append(f"n = {asked[0]:g} is below the smallest measured size.")
     return tuple(notes)

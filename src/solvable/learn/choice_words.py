@@ -38,6 +38,14 @@ def reason_sentences(found: Learned) -> list[str]:
         by_error = not found.metric and chosen.auc is None
         rule = BLENDED if by_error and any(s.key == BLEND for s in found.methods) else RULE
         sentences.append(f"Not clearly worse on these {chosen.test_rows} rows: {listed}. {rule}")
+    constant = next(score for score in found.methods if score.key == CONSTANT)
+    tied_errors = not any(score.beats_constant for score in found.methods)
+    if found.metric == "log-loss" and tied_errors and chosen.key != CONSTANT:
+        sentences.insert(
+            0,
+            "No method has clearly fewer wrong predictions than always predicting "
+            f"{constant.title}, so the log loss of the probabilities decides.",
+        )
     if chosen.auc is not None and not found.metric:
         sentences.append(
             "Choose the output above which a row is assigned to the smaller class by the cost of the two "

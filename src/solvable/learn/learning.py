@@ -21,9 +21,9 @@ from solvable.learn.competitors import BLEND, CONSTANT, LEARNED
 from solvable.learn.directions import layers_found, made_of, pictures_of
 from solvable.learn.fold_fits import Keeper, Measured, measure_all
 from solvable.learn.judged_rows import check_test, judged
-from solvable.learn.named_error import named_error, widened
+from solvable.learn.named_error import named_error, top_of, widened
 from solvable.learn.plan import Plan
-from solvable.learn.request import Request
+from solvable.learn.request import Metric, Request
 from solvable.learn.results import CurvePoint, Learned, MethodScore, Outlook
 from solvable.learn.row_errors import digest_of
 from solvable.learn.scoring import Losses, by_metric, of_all_rows, outlook_of, score_methods
@@ -118,7 +118,7 @@ def learn(
     later = plan.later_tasks(["nngp"])
     measured = measure_all(plan.tasks, workers=plan.workers(workers), after=later, **options)
     by_method, blend = _by_method(plan, measured)
-    chosen = _chosen(_scored(plan, measured, by_method, blend))
+    chosen = _chosen(_scored(plan, measured, by_method, blend)[0])
     tasks = plan.later_tasks(_members(chosen, blend))
     before = len(plan.tasks)
     measured += measure_all(tasks, workers=plan.workers(workers), before=before, **options)
@@ -161,17 +161,23 @@ def _scored(
     measured: list[Measured],
     by_method: dict[str, list[Measured]],
     blend: Blend | None,
-) -> tuple[MethodScore, ...]:
-    """Return the scores of all methods; one of them is recommended."""
+) -> tuple[tuple[MethodScore, ...], Metric | None]:
+    """Return the scores of all methods, one of them recommended, and the metric that decides."""
     losses, compared = _losses(plan), list(plan.methods)
     if blend:  # above the constant, which stays the last
         compared.insert(-1, blend.method(compared))
     labels, better = plan.dataset.class_labels, bool(blend and blend.is_better)
     scores = score_methods(compared, by_method, losses, labels, blended=better)
-    if plan.request.metric is not None:
-        scores = by_metric(plan.request.metric, scores, by_method, losses)
+    metric = plan.request.metric
+    if metric is not None:
+        scores = by_metric(metric, scores, by_method, losses)
+    elif plan.classes and _chosen(scores) == CONSTANT:
+        # Probabilities may carry signal even if no method has clearly fewer wrong predictions.
+        by_loss = by_metric("log-loss", scores, by_method, losses)
+        if _chosen(by_loss) != CONSTANT:
+            scores, metric = by_loss, "log-loss"
     final = _of_all_rows(measured, LEARNED)
-    return (of_all_rows(scores[0], final), *scores[1:])
+    return (of_all_rows(scores[0], final), *scores[1:]), metric
 
 
 def _chosen(scores: Sequence[MethodScore]) -> str:
@@ -191,7 +197,7 @@ def _assembled(plan: Plan, measured: list[Measured]) -> Learned:
     request, dataset = plan.request, plan.dataset
     fingerprint, data_fingerprint = fingerprint_of(dataset, request)
     losses, (by_method, blend) = _losses(plan), _by_method(plan, measured)
-    methods = _scored(plan, measured, by_method, blend)
+    methods, metric = _scored(plan, measured, by_method, blend)
     chosen = _chosen(methods)
     final, learned = _of_all_rows(measured, LEARNED), by_method[LEARNED]
     predictions = np.empty(len(plan.y))
@@ -216,16 +222,18 @@ def _assembled(plan: Plan, measured: list[Measured]) -> Learned:
         rows = None if losses.regression else float(tested.sum())
         outlook = outlook_of(curve, len(plan.y), shared=shared, tested=rows, seed=request.seed)
         if chosen != CONSTANT:
-            error = named_error(methods, request.metric, by_method, losses, outlook.confidence)
+            error = named_error(methods, metric, by_method, losses, outlook.confidence)
+            known = {CONSTANT: losses.of_all(by_method[CONSTANT])}
+            top = min(top_of(methods, known, losses), math.inf if losses.regression else 1.0)
             outlook = (
                 Outlook(curve, verdict=NO_MEAN)
                 if math.isinf(error.upper)
-                else widened(outlook, error, rate=not losses.regression)
+                else widened(outlook, error, top=top)
             )
     else:
         outlook = Outlook(curve, verdict=NOTHING_FOUND)
     error = named_error(
-        methods, request.metric, by_method, losses, curve=() if chosen == CONSTANT else curve
+        methods, metric, by_method, losses, curve=() if chosen == CONSTANT else curve
     )
     return Learned(
         name=dataset.name,
@@ -252,7 +260,7 @@ def _assembled(plan: Plan, measured: list[Measured]) -> Learned:
         model=_model(plan, measured, by_method, chosen, blend),
         features=final.model,
         preparation=dataset.preparation,
-        metric=request.metric or "",
+        metric=metric or "",
         reliability=_reliability(plan, by_method[chosen]),
         pictures=pictures_of(final.model, dataset.X[plan.rows], dataset.image_shape),
         predictions=predictions[tested],

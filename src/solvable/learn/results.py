@@ -172,6 +172,10 @@ class Outlook:
     verdict: str = ""  # sentence about the fitted laws, or the reason for a missing forecast
     notes: tuple[str, ...] = ()
     method: str = ""  # key of the method
+    floor: tuple[float, float, float] | None = (
+        None  # error for any number of rows, with its interval
+    )
+    unclear: bool = False  # True if the fits allow that the error does not fall with twice the rows
 
 
 @dataclass(frozen=True, repr=False)

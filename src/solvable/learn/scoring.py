@@ -127,13 +127,21 @@ def score_methods(
     gaps = _differences(known, LEARNED, losses)
     to_constant = _differences(known, CONSTANT, losses)
     beating = {key for key, gap in to_constant.items() if gap.upper < 0}
+
+    def is_below_constant(key: str) -> bool:
+        return key in to_constant and to_constant[key].value < 0
+
     scores = []
     for method in compared:
         score = _score(method, measured[method.key], losses, of_rows[method.key])
         gap = gaps.get(method.key)
         if gap is not None:
-            # Where no method beats the constant, differences between methods are not reported.
+            # Where no method beats the constant, differences between methods are not reported. A method
+            # no better than the constant is worse than learned features that beat the constant, also if
+            # a few rows with huge errors leave its difference uncertain.
             verdict = verdict_of(gap) if beating else "no difference"
+            if LEARNED in beating and not is_below_constant(method.key):
+                verdict = "worse"
             score = replace(
                 score,
                 difference=gap.value,
@@ -156,7 +164,7 @@ def score_methods(
             tied = not_clearly_worse("auc", by_area, chosen)
         else:
             gaps = _differences(known, chosen, losses)
-            tied = {key for key, gap in gaps.items() if gap.lower <= 0} - {CONSTANT}
+            tied = {key for key, gap in gaps.items() if gap.lower <= 0 and is_below_constant(key)}
     return marked(scores, chosen, tied)
 
 
@@ -323,6 +331,7 @@ def outlook_of(
         at=[factor * rows for factor in factors],
         seed=seed,
     )
+    floor = prediction.floor
     return Outlook(
         tuple(curve),
         tuple(
@@ -333,4 +342,6 @@ def outlook_of(
         prediction.confidence,
         prediction.verdict,
         prediction.diagnostics.notes,
+        floor=None if floor is None else (floor.value, floor.lower, floor.upper),
+        unclear=factors[1] * rows in prediction.unclear,
     )

@@ -6,7 +6,7 @@ import math
 
 from solvable.learn.choice_words import is_plural, with_the
 from solvable.learn.request import METRICS
-from solvable.learn.results import Expected, Learned, MethodScore
+from solvable.learn.results import Expected, Learned, MethodScore, Outlook
 from solvable.plots.numbers import format_number
 from solvable.plots.words import percent, percents
 
@@ -110,7 +110,8 @@ def comparison_sentences(found: Learned) -> list[str]:
     sentences = []
     if not any(score.beats_constant for score in found.methods):
         constant = next(score for score in found.methods if score.key == "constant")
-        sentences.append(f"No method is clearly better than predicting {constant.title}.")
+        what = "has a clearly smaller error" if found.metric else "is clearly better"
+        sentences.append(f"No method {what} than predicting {constant.title}.")
     outcomes = {
         "worse": "The learned features have a smaller error than: {}.",
         "better": "The learned features have a larger error than: {}.",
@@ -210,7 +211,21 @@ def outlook_sentence(found: Learned) -> str:
     what = "variance not explained" if found.is_regression else "share of wrong predictions"
     level = f"{100 * outlook.confidence:g} % interval"
     who = next((with_the(one) for one in found.methods if one.key == outlook.method), "")
-    return (
-        f"With twice the rows ({twice.rows}), the {what} of {who or 'the model'} is expected to fall "
-        f"from about {gained} to {value} ({level}: {interval})."
+    subject = (
+        f"With twice the rows ({twice.rows}), the {what} of {who or 'the model'} is expected to"
     )
+    if outlook.unclear:
+        return (
+            f"{subject} be {value} ({level}: {interval}); it is about {gained} now. Whether it falls at "
+            f"all is not clear.{_floor_text(outlook, level)}"
+        )
+    floor = _floor_text(outlook, level)
+    return f"{subject} fall from about {gained} to {value} ({level}: {interval}).{floor}"
+
+
+def _floor_text(outlook: Outlook, level: str) -> str:
+    """State the error that remains for any number of rows."""
+    if outlook.floor is None:
+        return ""
+    value, interval = percents(*outlook.floor)
+    return f" The floor, which remains for any number of rows, is {value} ({level}: {interval})."
