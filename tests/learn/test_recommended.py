@@ -196,5 +196,5 @@ def test_where_wrong_predictions_tie_with_the_constant_the_log_loss_decides(no_l
     assert found.metric == "log-loss"
     assert found.chosen.key != "constant"
     assert "so the log loss" in choice_words.reason_sentences(found)[0]
-    assert "its log loss on held-out rows" in choice_words.recommendation(found)
+    assert "log loss on held-out rows is" in choice_words.recommendation(found)
     assert found.reliability.log_loss < found.reliability.constant_log_loss

@@ -17,6 +17,7 @@ from solvable.learn.attribution import Attribution, attribute
 from solvable.learn.competitors import LEARNED, methods
 from solvable.learn.design import Design
 from solvable.learn.held_out_signal import Unseen, unseen_signal
+from solvable.learn.training_range import TrainingRange
 from solvable.progress import Progress
 
 
@@ -31,6 +32,7 @@ class Task:
     rows: int  # number of training rows
     keep_model: bool = False
     attributed: bool = False  # True to attribute the learned directions to columns
+    limited: bool = True  # False to let numbers leave the range of training, as trends in time do
 
     def ready(self) -> Task:
         """Return the same task with prepared rows."""
@@ -95,7 +97,13 @@ def measure(task: Task) -> Measured:
         try:
             model = method.fit(X, y) if method.fit else method.make().fit(X, y)
             tested = len(split.y_test) > 0
-            predicted = model.predict(X_test) if tested else np.empty(0)
+            # New rows are predicted with the same limits, so the error includes these.
+            limits = None
+            if task.design.regression and task.limited:
+                limits = TrainingRange.of(split.X_train, split.y_train, 0)
+                X_test = limits.inputs(X_test)
+            predicted = np.asarray(model.predict(X_test)) if tested else np.empty(0)
+            predicted = predicted if limits is None else limits.predicted(predicted)
             scores = None if task.design.regression or not tested else outputs_of(model, X_test)
         except SolvableError as error:
             if task.method == LEARNED:

@@ -27,6 +27,7 @@ from solvable.learn.request import Metric, Request
 from solvable.learn.results import CurvePoint, Learned, MethodScore, Outlook
 from solvable.learn.row_errors import digest_of
 from solvable.learn.scoring import Losses, by_metric, of_all_rows, outlook_of, score_methods
+from solvable.learn.training_range import TrainingRange
 from solvable.learn.warning_sentences import IN_GROUPS, warnings_of
 from solvable.progress import Progress
 
@@ -267,6 +268,8 @@ def _assembled(plan: Plan, measured: list[Measured]) -> Learned:
         rows=plan.rows[tested],
         row_folds=plan.folds[tested],
         warnings=warnings,
+        range=TrainingRange.of(dataset.X[plan.rows], plan.y, plan.classes),
+        in_time=plan.dealt.times is not None,
     )
 
 

@@ -64,6 +64,7 @@ class Plan:
                     design,
                     len(train),
                     attributed=attributed and method.key == LEARNED,
+                    limited=self.dealt.times is None,
                 )
                 for method in self.methods
             ]
@@ -92,7 +93,11 @@ class Plan:
             for part in parts.values():
                 if len(part) < len(train) and len(np.unique(self.y[part])) > 1:
                     smaller = self._split(part, test)
-                    tasks += [Task(key, fold, smaller, self.design, len(part)) for key in curves]
+                    limited = self.dealt.times is None
+                    tasks += [
+                        Task(key, fold, smaller, self.design, len(part), limited=limited)
+                        for key in curves
+                    ]
         return tasks
 
     def _split(self, train: np.ndarray, test: np.ndarray) -> Callable[[], Split]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from solvable.learn.applied import Applied, applied, probability_columns
 from solvable.learn.calibration import Reliability
+from solvable.learn.training_range import TrainingRange
 from solvable.plots.displayed import Shown
 
 Verdict: TypeAlias = Literal["better", "worse", "no difference"]
@@ -244,6 +245,10 @@ class Learned(Shown, view="solvable.learn.view"):
         squared errors seem to have no finite mean.
     test : dict or None
         Error of the model fitted to all rows, on the rows of another file.
+    range : TrainingRange or None
+        Range of the training rows; not part of the JSON.
+    in_time : bool
+        True if rows were predicted from earlier rows.
     warnings : tuple of str
         Reasons why the measured error may be too small, as sentences without full stop.
     """
@@ -281,6 +286,8 @@ class Learned(Shown, view="solvable.learn.view"):
     test: dict[str, Any] | None = None
     features: Any = field(default=None, repr=False)
     interval: tuple[float, float] | None = None
+    range: TrainingRange | None = field(default=None, repr=False)
+    in_time: bool = False
 
     @property
     def is_regression(self) -> bool:
@@ -318,6 +325,8 @@ class Learned(Shown, view="solvable.learn.view"):
             "variance": None if deviation is None else deviation**2,
             "data_fingerprint": self.data_fingerprint,
             "versions": dict(self.versions),
+            "range": self.range and self.range.to_dict(),
+            "times": self.in_time,
         }
 
     def applied(self, data: Any) -> Applied:
@@ -354,6 +363,7 @@ class Learned(Shown, view="solvable.learn.view"):
             "predictions",
             "rows",
             "row_folds",
+            "range",
         )
         names = [item.name for item in fields(self) if item.name not in left_out]
         return {name: _plain(getattr(self, name)) for name in names}
