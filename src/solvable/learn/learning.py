@@ -12,6 +12,7 @@ from importlib.metadata import version
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from solvable.data.dataset import Dataset, NewData
 from solvable.errors import InvalidData
@@ -19,7 +20,8 @@ from solvable.learn.blend import Blend, blend_of, blended, fitted_blend
 from solvable.learn.calibration import Reliability, reliability_of
 from solvable.learn.competitors import BLEND, CONSTANT, LEARNED
 from solvable.learn.directions import layers_found, made_of, pictures_of
-from solvable.learn.fold_fits import Keeper, Measured, measure_all
+from solvable.learn.fold_fits import Keeper, Measured, measure_all, outputs_of
+from solvable.learn.importance import Explained, explained, predicting
 from solvable.learn.judged_rows import check_test, judged
 from solvable.learn.named_error import named_error, top_of, widened
 from solvable.learn.plan import Plan
@@ -224,8 +226,7 @@ def _assembled(plan: Plan, measured: list[Measured]) -> Learned:
         outlook = outlook_of(curve, len(plan.y), shared=shared, tested=rows, seed=request.seed)
         if chosen != CONSTANT:
             error = named_error(methods, metric, by_method, losses, outlook.confidence)
-            known = {CONSTANT: losses.of_all(by_method[CONSTANT])}
-            top = min(top_of(methods, known, losses), math.inf if losses.regression else 1.0)
+            top = min(top_of(methods, by_method, losses), math.inf if losses.regression else 1.0)
             outlook = (
                 Outlook(curve, verdict=NO_MEAN)
                 if math.isinf(error.upper)
@@ -236,6 +237,8 @@ def _assembled(plan: Plan, measured: list[Measured]) -> Learned:
     error = named_error(
         methods, metric, by_method, losses, curve=() if chosen == CONSTANT else curve
     )
+    model = _model(plan, measured, by_method, chosen, blend)
+    reliability = _reliability(plan, by_method[chosen])
     return Learned(
         name=dataset.name,
         n_samples=len(plan.y),
@@ -258,16 +261,18 @@ def _assembled(plan: Plan, measured: list[Measured]) -> Learned:
         fingerprint=fingerprint,
         data_fingerprint=data_fingerprint,
         versions={name: version(name) for name in ("solvable", "numpy", "scipy", "scikit-learn")},
-        model=_model(plan, measured, by_method, chosen, blend),
+        model=model,
         features=final.model,
         preparation=dataset.preparation,
         metric=metric or "",
-        reliability=_reliability(plan, by_method[chosen]),
+        reliability=reliability,
         pictures=pictures_of(final.model, dataset.X[plan.rows], dataset.image_shape),
         predictions=predictions[tested],
+        truth=plan.y[tested],
         rows=plan.rows[tested],
         row_folds=plan.folds[tested],
         warnings=warnings,
+        explained=_explained(plan, measured, by_method, chosen, blend, losses, model, reliability),
         range=TrainingRange.of(dataset.X[plan.rows], plan.y, plan.classes),
         in_time=plan.dealt.times is not None,
     )
@@ -301,6 +306,12 @@ def _model(
     if not blend or chosen != BLEND:
         return _of_all_rows(measured, chosen).model
     models = {key: _of_all_rows(measured, key).model for key in blend.weights}
+    return _blended_model(plan, by_method, blend, models)
+
+
+def _blended_model(
+    plan: Plan, by_method: dict[str, list[Measured]], blend: Blend, models: dict[str, Any]
+) -> Any:
     return fitted_blend(
         blend.weights,
         models,
@@ -310,6 +321,58 @@ def _model(
         classes=plan.classes,
         columns=plan.dataset.X.shape[1],
     )
+
+
+def _explained(
+    plan: Plan,
+    measured: list[Measured],
+    by_method: dict[str, list[Measured]],
+    chosen: str,
+    blend: Blend | None,
+    losses: Losses,
+    model: Any,
+    reliability: Reliability | None,
+) -> Explained:
+    """Explain the recommended model by its columns, with the models of the folds on their test rows."""
+    if chosen == CONSTANT or plan.dataset.image_shape is not None:
+        return Explained()
+    if plan.classes and reliability is None:  # without probabilities there is no smooth loss
+        return Explained()
+    probabilities = None
+    if reliability is not None:
+        calibration, classes = reliability.calibration, plan.classes
+
+        def probabilities(one: Any, X: np.ndarray) -> np.ndarray:
+            outputs = np.asarray(outputs_of(one, X))
+            return calibration.probabilities(outputs)[:, :classes]
+
+        skill = reliability.constant_log_loss - reliability.log_loss
+    else:
+        own, none = (losses.of_all(by_method[key]) for key in (chosen, CONSTANT))
+        assert own is not None
+        assert none is not None
+        skill = float(none.mean() - own.mean())
+    members, folds = _members(chosen, blend), []
+    for fold in range(plan.request.folds):
+        fits = [fit for key in members for fit in by_method[key] if fit.fold == fold]
+        if any(fit.model is None for fit in fits):
+            continue
+        one = fits[0].model
+        if blend and chosen == BLEND:
+            of_fold = {fit.method: fit.model for fit in fits}
+            one = _blended_model(plan, by_method, blend, of_fold)
+        folds.append((predicting(one, probabilities), plan.split_of(fold)()))
+    with threadpool_limits(limits=1):
+        return explained(
+            folds,
+            predicting(model, probabilities),
+            plan.dataset.X[plan.rows],
+            plan.dataset.preparation,
+            labels=plan.dataset.class_labels,
+            skill=skill,
+            scale=losses.variance,
+            seed=plan.request.seed,
+        )
 
 
 def _fits_of_curve(

@@ -62,19 +62,20 @@ def named_error(
         return found._replace(lower=0.0, upper=math.inf)
     lower = lower_end_with_all_rows(found, curve, len(losses.y), confidence)
     return found._replace(
-        lower=lower, upper=min(max(ends), top_of(scores, known, losses, confidence))
+        lower=lower, upper=min(max(ends), top_of(scores, measured, losses, confidence))
     )
 
 
 def top_of(
     scores: Sequence[MethodScore],
-    known: Mapping[str, np.ndarray],
+    measured: Mapping[str, Sequence[Measured]],
     losses: Losses,
     confidence: float = CONFIDENCE,
 ) -> float:
     """Return the constant's upper end if the recommended method is clearly better, else infinity."""
     clear = next(score for score in scores if score.recommended).beats_constant
-    return losses.interval(known[CONSTANT], confidence).upper if clear else math.inf
+    rows = losses.of_all(measured[CONSTANT]) if clear else None
+    return math.inf if rows is None else losses.interval(rows, confidence).upper
 
 
 def lower_end_with_all_rows(

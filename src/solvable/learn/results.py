@@ -12,6 +12,7 @@ import numpy as np
 
 from solvable.learn.applied import Applied, applied, probability_columns
 from solvable.learn.calibration import Reliability
+from solvable.learn.importance import Explained
 from solvable.learn.training_range import TrainingRange
 from solvable.plots.displayed import Shown
 
@@ -229,6 +230,8 @@ class Learned(Shown, view="solvable.learn.view"):
         Pictures of the first filter's strongest directions, shape (k, height, width).
     predictions : ndarray
         Prediction of every tested row by the recommended method, fitted without that row.
+    truth : ndarray
+        Number or class code of every tested row.
     rows, row_folds : ndarray of int
         Indices of the tested rows in the data set, and the fold of each tested row.
     preparation : Preparation or None
@@ -247,6 +250,8 @@ class Learned(Shown, view="solvable.learn.view"):
         Error of the model fitted to all rows, on the rows of another file.
     range : TrainingRange or None
         Range of the training rows; not part of the JSON.
+    explained : Explained
+        Columns that the recommended model uses: importance on held-out rows, effects, interactions.
     in_time : bool
         True if rows were predicted from earlier rows.
     warnings : tuple of str
@@ -278,6 +283,7 @@ class Learned(Shown, view="solvable.learn.view"):
     preparation: Any = field(default=None, repr=False)
     pictures: np.ndarray | None = field(default=None, repr=False)
     predictions: np.ndarray = field(default_factory=lambda: np.empty(0), repr=False)
+    truth: np.ndarray = field(default_factory=lambda: np.empty(0), repr=False)
     rows: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=int), repr=False)
     row_folds: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=int), repr=False)
     warnings: tuple[str, ...] = ()
@@ -288,6 +294,7 @@ class Learned(Shown, view="solvable.learn.view"):
     interval: tuple[float, float] | None = None
     range: TrainingRange | None = field(default=None, repr=False)
     in_time: bool = False
+    explained: Explained = field(default_factory=Explained)
 
     @property
     def is_regression(self) -> bool:
@@ -361,6 +368,7 @@ class Learned(Shown, view="solvable.learn.view"):
             "preparation",
             "pictures",
             "predictions",
+            "truth",
             "rows",
             "row_folds",
             "range",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from solvable.learn.choice_words import is_plural, with_the
 from solvable.learn.request import METRICS
 from solvable.learn.results import Expected, Learned, MethodScore, Outlook
@@ -172,6 +174,17 @@ def probability_sentence(found: Learned) -> str:
         f"{format_number(calibration.log_loss, 3)}; that of the shares of the classes is "
         f"{format_number(calibration.constant_log_loss, 3)}."
     )
+
+
+def confusion_rows(found: Learned) -> list[tuple[str, ...]]:
+    """Return the number of unseen rows of each class by predicted class; empty for many classes."""
+    count = len(found.class_labels)
+    if not 2 <= count <= 12 or not len(found.truth):
+        return []
+    counts = np.zeros((count, count), dtype=int)
+    np.add.at(counts, (found.truth.astype(int), found.predictions.astype(int)), 1)
+    pairs = zip(found.class_labels, counts.tolist(), strict=True)
+    return [(label, *map(str, row)) for label, row in pairs]
 
 
 def difference_text(score: MethodScore) -> str:
