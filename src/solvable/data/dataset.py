@@ -19,6 +19,7 @@ from solvable.data.raw_data import RawData
 from solvable.data.readers import join, read_raw
 from solvable.data.table import Table, as_text, missing_mask, unknown_column
 from solvable.data.target import Kind, Task, fit_target, refuse_tiny_target
+from solvable.data.target_means import Means
 from solvable.errors import InvalidData, InvalidParameter
 
 
@@ -69,12 +70,18 @@ class Dataset:
         tables = [self.table] if self.aside is None else [self.table, self.aside]
         return first_equal_rows(tables, self.y)
 
+    @property
+    def as_new(self) -> np.ndarray:
+        """Inputs as they would be prepared for new rows."""
+        means = any(isinstance(one, Means) for one in self.preparation.encoders)
+        return self.preparation.transform(self.table) if means else self.X
+
     def split(self, train: np.ndarray, test: np.ndarray) -> Split:
         """Prepare training and test rows, given by position or mask, with the training rows' medians."""
         rows = self.table.rows(train)
-        preparation = self.preparation.refit(rows)
+        preparation = self.preparation.refit(rows, self.y[train])
         return Split(
-            preparation.transform(rows),
+            preparation.transform(rows, y=self.y[train]),
             self.y[train],
             preparation.transform(self.table.rows(test)),
             self.y[test],
@@ -201,11 +208,11 @@ def load(
     file_rows = np.flatnonzero(used)
     table = table if used.all() else table.rows(used)
     table, aside, group_of, time_of = _set_aside(table, groups, time, raw.target)
-    preparation = Preparation.fit(table, keep=keep, target=fitted, image_shape=raw.image_shape)
+    preparation = Preparation.fit(table, keep=keep, target=fitted, image_shape=raw.image_shape, y=y)
     treatments += [*notes, *preparation.treatments]
     treatments = [*correlated(table, preparation.dropped, y, fitted.kind), *treatments]
     return Dataset(
-        X=preparation.transform(table),
+        X=preparation.transform(table, y=y),
         y=y,
         kind=fitted.kind,
         class_labels=fitted.classes,

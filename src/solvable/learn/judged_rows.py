@@ -46,7 +46,7 @@ def judged(found: Learned, test: NewData, dataset: Dataset) -> dict[str, Any]:
     if known is not None:
         outside = outside_of(known, test.X, dataset.preparation.parts, int(np.sum(codes != raw)))
         error["notes"] += outside.sentences(target.name)
-    trained = np.column_stack([dataset.X, dataset.y]).astype(np.float64)
+    trained = np.column_stack([dataset.as_new, dataset.y]).astype(np.float64)
     rows = np.column_stack([test.X, test.y])[test.labelled].astype(np.float64)
     seen = {row.tobytes() for row in trained + 0.0}
     error["copies"] = sum(row.tobytes() in seen for row in rows + 0.0)

@@ -48,7 +48,7 @@ NO_MEAN = (
 
 def fingerprint_of(dataset: Dataset, request: Request) -> tuple[str, str]:
     """Return two digests: one of the data set and request, one of the inputs alone."""
-    data = digest_of(dataset.X)
+    data = digest_of(dataset.as_new)
     digest = hashlib.blake2b(data.encode(), digest_size=8)
     digest.update(np.ascontiguousarray(dataset.y).data)
     names = [dataset.columns, dataset.class_labels, dataset.kind, dataset.target]
