@@ -28,6 +28,10 @@ def learn_features(
     target: str | None = None,
     task: Literal["auto", "classification", "regression"] = "auto",
     keep: Sequence[str] = (),
+    missing: Sequence[str] = (),
+    numbers: Sequence[str] = (),
+    categories: Sequence[str] = (),
+    exclude: Sequence[str] = (),
     groups: str | None = None,
     time: str | None = None,
     test: Any = None,
@@ -57,6 +61,11 @@ def learn_features(
         Kind of target; "auto" decides by its values.
     keep : sequence of str
         Columns to use even if they look like row numbers.
+    missing : sequence of str
+        Further texts or numbers that denote a missing value, in every column.
+    numbers, categories, exclude : sequence of str
+        Columns of numbers, whose words count as missing; columns whose numbers are names of categories;
+        columns that are not used.
     groups : str, optional
         Column of persons, devices or days; rows with the same entry are tested together.
     time : str, optional
@@ -116,7 +125,8 @@ def learn_features(
     request = Request(folds=folds, layers=layers, rows=rows, seed=seed, metric=metric)
     lanes = count_workers(workers)
     if not isinstance(data, Dataset):
-        options: dict[str, Any] = {"groups": groups, "time": time}
+        options: dict[str, Any] = {"groups": groups, "time": time, "missing": missing}
+        options |= {"numbers": numbers, "categories": categories, "exclude": exclude}
         options |= {"image_size": image_size, "colour": colour}
         data = load_data(data, y, target=target, task=task, keep=tuple(keep), **options)
     tested = None if test is None else load_new(test, data.preparation)

@@ -17,6 +17,7 @@ from solvable.data.image_files import Colour, ImageForm, is_image
 from solvable.data.preparation import Preparation
 from solvable.data.raw_data import RawData
 from solvable.data.readers import join, read_raw
+from solvable.data.reading import Reading
 from solvable.data.table import Table, as_text, missing_mask, unknown_column
 from solvable.data.target import Kind, Task, fit_target, refuse_tiny_target
 from solvable.data.target_means import Means
@@ -120,6 +121,10 @@ def load(
     target: str | None = None,
     task: Task = "auto",
     keep: Sequence[str] = (),
+    missing: Sequence[str] = (),
+    numbers: Sequence[str] = (),
+    categories: Sequence[str] = (),
+    exclude: Sequence[str] = (),
     groups: str | None = None,
     time: str | None = None,
     image_size: int | Sequence[int] | str | None = None,
@@ -144,6 +149,14 @@ def load(
         few whole numbers (at most 20, with five rows each on average), and a number otherwise.
     keep : sequence of str
         Columns to keep although they look like identifiers.
+    missing : sequence of str
+        Further texts or numbers that denote a missing value, in every column.
+    numbers : sequence of str
+        Columns of numbers, whose words count as missing.
+    categories : sequence of str
+        Columns whose numbers are names of categories.
+    exclude : sequence of str
+        Columns that are not used.
     groups : str, optional
         Column that names the group of each row, such as a person, device or day. The column is not an
         input. A row without a value is a separate group.
@@ -191,8 +204,12 @@ def load(
         )
     table, values = join(raw)
     assert values is not None
+    reading = Reading(*(tuple(map(str, one)) for one in (missing, numbers, categories, exclude)))
+    reading.check([*table.order, raw.target])
+    table, stated = reading.applied(table)
+    values = reading.values(values)
     used = ~missing_mask(values)
-    treatments = list(raw.notes)
+    treatments = [*raw.notes, *stated]
     if not used.all():
         n_missing = int(np.count_nonzero(~used))
         treatments.append(
@@ -221,7 +238,7 @@ def load(
         image_shape=raw.image_shape,
         name=name,
         treatments=tuple(treatments),
-        preparation=replace(preparation, treatments=tuple(treatments)),
+        preparation=replace(preparation, treatments=tuple(treatments), reading=reading),
         table=table,
         file_rows=file_rows,
         groups=group_of,
@@ -367,6 +384,8 @@ def load_new(data: Any, preparation: Preparation) -> NewData:
         )
     names = np.array(raw.row_names) if raw.row_names else None
     table, values = join(raw)
+    table, _ = preparation.reading.applied(table)
+    values = None if values is None else preparation.reading.values(values)
     treatments = [*raw.notes, *preparation.report(table)]
     X = preparation.transform(table)
     if values is None or target is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any
 
@@ -29,6 +29,7 @@ from solvable.data.encoders import (
     encoder_to_dict,
     usable_texts,
 )
+from solvable.data.reading import Reading
 from solvable.data.table import Table, as_text, missing_mask
 from solvable.data.target import Target
 from solvable.data.target_means import Means
@@ -87,6 +88,8 @@ class Preparation:
     shares : tuple of tuple of float
         Share of the training rows with each text of the columns of few texts; a text that they do not
         have is encoded by these shares.
+    reading : Reading
+        What the user stated about columns; new rows are read in the same way.
 
     Examples
     --------
@@ -112,6 +115,7 @@ class Preparation:
     gaps: tuple[str, ...] = ()
     encoders: tuple[Encoder, ...] = ()
     shares: tuple[tuple[float, ...], ...] = ()
+    reading: Reading = field(default_factory=Reading)
 
     @classmethod
     def fit(
@@ -320,7 +324,7 @@ class Preparation:
     def report(self, table: Table) -> tuple[str, ...]:
         """Return sentences about the changes that :meth:`transform` makes to a table of new rows."""
         sentences = []
-        known = {*self.needed, *(name for name, _ in self.dropped)}
+        known = {*self.needed, *self.reading.exclude, *(name for name, _ in self.dropped)}
         extra = [name for name in table.order if name not in known]
         if extra:
             sentences.append(f"ignored columns that the model does not use: {quoted_names(extra)}")
@@ -359,6 +363,7 @@ class Preparation:
             "gaps": list(self.gaps),
             "encoders": [encoder_to_dict(one) for one in self.encoders],
             "shares": [list(one) for one in self.shares],
+            "reading": self.reading.to_dict(),
         }
 
     @classmethod
@@ -391,6 +396,7 @@ class Preparation:
                 gaps=_texts(fields.get("gaps", ())),
                 encoders=tuple(map(encoder_from_dict, fields.get("encoders", ()))),
                 shares=tuple(tuple(map(_finite, one)) for one in fields.get("shares", ())),
+                reading=Reading.from_dict(fields.get("reading", {})),
             )
         except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
             raise damaged(error) from error

@@ -53,15 +53,14 @@ class Means:
         sums = np.stack([np.bincount(codes, one) for one in targets.T], axis=1)
         means = sums / counts[:, None]
         n, groups = len(column), len(texts)
-        inside = np.sum((targets - means[codes]) ** 2, axis=0) / max(n - groups, 1)
-        between = np.sum(counts[:, None] * (means - prior) ** 2, axis=0) / max(groups - 1, 1)
+        # The variances of all classes are added, so that shrunken shares add up to 1.
+        inside = np.sum((targets - means[codes]) ** 2) / max(n - groups, 1)
+        between = np.sum(counts[:, None] * (means - prior) ** 2) / max(groups - 1, 1)
         # E[between] = s² + t² n_0 with n_0 = (n - sum_i n_i² / n) / (groups - 1)
         per_text = (n - np.sum(counts**2) / n) / max(groups - 1, 1)
-        spread = np.maximum(between - inside, 0.0) / max(per_text, 1e-12)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = np.where(spread > 0, inside / spread, np.inf)
-            weight = np.where(np.isinf(ratio), 0.0, counts[:, None] / (counts[:, None] + ratio))
-        shrunken = prior + weight * (means - prior)
+        spread = max(between - inside, 0.0) / max(per_text, 1e-12)
+        weight = counts / (counts + inside / spread) if spread > 0 else np.zeros(groups)
+        shrunken = prior + weight[:, None] * (means - prior)
         kept = {str(text): tuple(row) for text, row in zip(texts, shrunken.tolist(), strict=True)}
         return replace(self, prior=tuple(prior.tolist()), means=kept)
 
