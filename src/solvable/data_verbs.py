@@ -337,7 +337,7 @@ def diagnose_checkpoints(
 
 
 def forecast_curve(
-    curve: str | Path | LearningCurve,
+    curve: str | Path | LearningCurve | Any,
     /,
     *,
     at: Sequence[float] = (),
@@ -351,8 +351,9 @@ def forecast_curve(
 
     Parameters
     ----------
-    curve : path or LearningCurve
-        CSV file with columns n and error (and replicate), or the curve itself.
+    curve : path, data frame, dict, tuple or LearningCurve
+        CSV file with columns n and error (and replicate), such columns in memory, the result of
+        scikit-learn's ``learning_curve``, or the curve itself.
     at : sequence of float
         Sample sizes to predict.
     factors : sequence of float, optional
@@ -389,8 +390,7 @@ def forecast_curve(
 
     from solvable.forecast import LearningCurve, forecast
 
-    if not isinstance(curve, LearningCurve):
-        curve = LearningCurve.from_csv(curve)
+    curve = LearningCurve.of(curve)
     with threadpool_limits(limits=1):
         return forecast(
             curve,

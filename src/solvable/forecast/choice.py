@@ -58,8 +58,8 @@ def refusal_of(curve: LearningCurve, noise: ReplicateNoise) -> str | None:
             f"Extrapolation is refused: the error rises, from {means[lowest]:.4g} at "
             f"n = {sizes[lowest]:g} to {means[-1]:.4g} at n = {sizes[-1]:g} "
             f"({change[lowest]:.1f} standard errors), but both models only describe "
-            "falling errors. Regularise the learner, "
-            "or measure beyond the rise."
+            "falling errors. Regularise the learner, or measure beyond the rise. If these are scores "
+            "such as accuracies, name their column accuracy."
         )
     if change[highest] > -fallen:
         return (
@@ -223,7 +223,7 @@ def forecast_notes(
     asked: np.ndarray,
 ) -> tuple[str, ...]:
     """Return sentences on the limits of a forecast."""
-    notes = []
+    notes = list(curve.notes)
     if not noise.known:
         notes.append(
             "No sample size has two replicates, so noise and misfit cannot be separated. The intervals "

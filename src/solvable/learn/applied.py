@@ -14,7 +14,7 @@ from solvable.data.target import Target
 from solvable.errors import InvalidData, InvalidParameter
 from solvable.learn.calibration import Calibration
 from solvable.learn.fold_fits import outputs_of
-from solvable.learn.row_errors import digest_of, error_on
+from solvable.learn.row_errors import digest_of, error_on, of_classes
 from solvable.learn.training_range import Outside, TrainingRange, outside_of
 
 
@@ -81,6 +81,9 @@ def applied(fitted: Any, preparation: Preparation, notes: Mapping[str, Any], dat
             "`solvable learn`."
         ) from reason
     if error is not None:
+        if target.classes and new.y is not None:
+            some = None if probabilities is None else probabilities[new.labelled]
+            error |= of_classes(codes[new.labelled], new.y[new.labelled], some)
         error["training_rows"] = digest_of(new.X) == notes.get("data_fingerprint")
     said = outside.sentences(target.name) if outside is not None else []
     treatments = (*new.treatments, *said)

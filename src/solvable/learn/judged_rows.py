@@ -9,9 +9,9 @@ from threadpoolctl import threadpool_limits
 
 from solvable.data.dataset import Dataset, NewData
 from solvable.errors import InvalidData
-from solvable.learn.calibration import deviation_of, log_loss
+from solvable.learn.calibration import deviation_of
 from solvable.learn.fold_fits import outputs_of
-from solvable.learn.row_errors import error_on
+from solvable.learn.row_errors import error_on, of_classes
 from solvable.learn.training_range import outside_of
 
 if TYPE_CHECKING:
@@ -57,6 +57,6 @@ def judged(found: Learned, test: NewData, dataset: Dataset) -> dict[str, Any]:
             probabilities = known.probabilities(probabilities, test.X[usable])
         if usable.any() and probabilities.shape[1] == len(found.class_labels):
             true = test.y[usable].astype(np.int64)
-            error["log_loss"] = log_loss(probabilities, true)
+            error |= of_classes(np.asarray(codes)[usable], true, probabilities)
             error["deviation"], error["chance"] = deviation_of(probabilities, true)
     return error

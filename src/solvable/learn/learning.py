@@ -117,6 +117,8 @@ def learn(
         check_test(test, dataset)
     plan = Plan(dataset, request or Request())
     options: dict[str, Any] = {"progress": progress, "keeper": keeper}
+    if plan.request.seconds is not None:
+        options["deadline"] = time.time() + plan.request.seconds
     # The recommended method is not known yet; a kernel takes a typical time.
     later = plan.later_tasks(["nngp"])
     measured = measure_all(plan.tasks, workers=plan.workers(workers), after=later, **options)

@@ -9,6 +9,7 @@ import numpy as np
 from solvable.learn.choice_words import is_plural, with_the
 from solvable.learn.request import METRICS
 from solvable.learn.results import Expected, Learned, MethodScore, Outlook
+from solvable.learn.row_errors import class_sentence
 from solvable.plots.numbers import format_number
 from solvable.plots.words import percent, percents
 
@@ -153,6 +154,7 @@ def test_sentences(found: Learned) -> list[str]:
         sentences.append("That is less than on the held-out rows of the training table.")
     elif high != math.inf:
         sentences.append("That agrees with the error on held-out rows of the training table.")
+    sentences += filter(None, [class_sentence(test)])
     if test["copies"]:
         sentences.append(
             f"{test['copies']} test rows are equal to a training row in all columns that are used; "
