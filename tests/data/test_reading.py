@@ -119,3 +119,11 @@ def test_classes_get_their_shares():
     assert len(fitted.columns) == 3
     np.testing.assert_allclose(fitted.encode(column).sum(axis=1), 1.0)
     assert Means.fit("town", column, codes, 11) is None
+
+
+def test_none_is_a_class_and_a_missing_target_is_stated(tmp_path):
+    rows = [f"{i},{('none', 'some', 'NA')[i % 3]}" for i in range(30)]
+    (tmp_path / "a.csv").write_text("\n".join(["x,y", *rows]) + "\n")
+    data = load(tmp_path / "a.csv", target="y", keep=["x"])
+    assert data.class_labels == ("none", "some")
+    assert "dropped 10 of 30 rows: target 'y' missing (an empty cell, NA" in data.treatments[0]

@@ -77,7 +77,14 @@ def parse_cells(
         truth = [np.nan if cell is None else _TRUTH[cell.casefold()] for cell in present]
         return Parsed(np.array(truth, dtype=np.float64))
     rows = np.ones(len(cells)) if counts is None else np.asarray(counts, dtype=float)
-    return _everyday(present, decimal_comma, rows) or Parsed(np.array(present, dtype=object))
+    found = _everyday(present, decimal_comma, rows)
+    return found or Parsed(np.array([known_text(cell) for cell in stripped], dtype=object))
+
+
+def known_text(cell: str) -> str | None:
+    """Return a cell of a column of texts, where "none" is a value; None if it is missing."""
+    # Python writes a missing value as None; people write none where there is nothing of a kind.
+    return cell if cell == "none" or cell.casefold() not in MISSING else None
 
 
 def _everyday(

@@ -212,8 +212,10 @@ def load(
     treatments = [*raw.notes, *stated]
     if not used.all():
         n_missing = int(np.count_nonzero(~used))
+        words = " (an empty cell, NA, N/A, NaN, null, None or ?, which are no classes)"
         treatments.append(
             f"dropped {n_missing} of {len(values)} rows: target {raw.target!r} missing"
+            + words * (values.dtype == object)
         )
     fitted, notes = fit_target(raw.target, values[used], task)
     y = fitted.encode(values[used])
