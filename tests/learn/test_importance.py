@@ -70,7 +70,7 @@ def test_effects_of_numbers_and_texts():
     def predict(X):
         return 5 * X[:, places["town=b"]] + X[:, places["size"]] ** 2
 
-    square, step = effects_of(predict, data.X, data.preparation, ["size", "town"], (), 0)
+    square, step = effects_of(predict, data.X, data.preparation, [("size",), ("town",)], (), 0)
     at = np.array(square.numbers)
     np.testing.assert_allclose(np.diff(square.means), np.diff(at**2), atol=1e-9)
     assert step.values == ("a", "b", "c")
@@ -105,6 +105,15 @@ def test_the_named_model_is_explained_by_the_planted_columns(found):
     assert "Along 'x0', the mean prediction of 'y' is −" in said
     assert {one.name for one in learn_figures(found)} >= {"learn-effect-1", "learn-predictions"}
     assert found.to_dict()["explained"]["importance"][0]["columns"] == ["x0"]
+
+
+def test_correlated_columns_move_together():
+    rng = np.random.default_rng(2)
+    a = rng.standard_normal(200)
+    X = np.column_stack([a, -a, rng.standard_normal(200)])
+    data = load(X, a)
+    (effect,) = effects_of(lambda X: X[:, 0] - X[:, 1], X, data.preparation, [("x0", "x1")], (), 0)
+    np.testing.assert_allclose(effect.means, 2 * np.array(effect.numbers), atol=1e-9)
 
 
 def test_without_skill_there_is_nothing_to_explain():

@@ -19,7 +19,7 @@ def test_distances_are_in_widths_of_the_range():
     known = TrainingRange.of(X, np.array([1.0, 3.0]), 0)
     new = np.array([[3.0, 5.0], [-1.0, 5.0], [1.0, 6.0]])
     np.testing.assert_allclose(known.distances(new), [[0.5, 0], [0.5, 0], [0, 0.2]])
-    np.testing.assert_allclose(known.inputs(np.array([[9.0, 9.0]])), [[3.0, 5.0]])
+    np.testing.assert_allclose(known.inputs(np.array([[9.0, 9.0]])), [[4.0, 5.0]])
     assert known.limits == pytest.approx((0.5, 3.5))
     np.testing.assert_allclose(known.predicted(np.array([-9.0, 2.0, 9.0])), [0.5, 2, 3.5])
 

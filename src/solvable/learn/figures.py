@@ -91,7 +91,8 @@ def effect_figures(found: Learned) -> list[Figure]:
                     Series("mean over rows", effect.numbers, effect.means, kind="points", colour=0),
                 ),
                 caption=f"Mean {what} by {with_the(found.chosen)} if {effect.column} has this value in "
-                "all rows and all other columns stay as they are, from its 5 % to its 95 % quantile.",
+                "all rows, from its 5 % to its 95 % quantile. Correlated columns have their quantile at "
+                "the same level, and all others stay as they are.",
             )
         )
     return figures

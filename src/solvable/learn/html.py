@@ -33,7 +33,7 @@ def interval_places(found: Learned) -> list[tuple[float, float, float] | None]:
         else:
             left, right, dot = (
                 100 * min(max(part or 0.0, 0.0), top) / top
-                for part in (score.lower, score.upper, score.error)
+                for part in (*words.ends_of(score, found), score.error)
             )
             places.append((left, right, dot))
     return places

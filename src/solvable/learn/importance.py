@@ -37,14 +37,22 @@ class Importance:
 
 @dataclass(frozen=True)
 class Effect:
-    """Mean prediction with one column set to given values, and all other columns as they are."""
+    """Mean prediction with one column set to given values, and all others as they are.
 
-    column: str
+    Columns that are correlated with it move along, each to its quantile at the same level.
+    """
+
+    columns: tuple[str, ...]
     values: tuple[str, ...]  # increasing numbers, or texts
     numbers: tuple[float, ...]  # the numbers, or 0, 1, ... for texts
     means: tuple[float, ...]
     label: str  # class whose mean probability is given; "" for numbers
     is_text: bool = False
+
+    @property
+    def column(self) -> str:
+        """Column whose values are given."""
+        return self.columns[0]
 
 
 @dataclass(frozen=True)
@@ -139,38 +147,46 @@ def effects_of(
     predict: Predict,
     X: np.ndarray,
     preparation: Preparation,
-    columns: Sequence[str],
+    groups: Sequence[tuple[str, ...]],
     labels: Sequence[str],
     seed: int,
 ) -> tuple[Effect, ...]:
-    """Compute the mean prediction along each column, for columns of numbers and of few texts."""
+    """Compute the mean prediction along each group of numbers, or for each of a few texts."""
     rows = random_stream(seed, "rows of effects").permutation(len(X))[:100]
     places = dict(column_groups(preparation))
     texts = dict(preparation.categories)
     effects = []
-    for name in columns:
-        if name in preparation.numeric_names:
-            place = places[name][0]
-            numbers = np.unique(np.quantile(X[:, place], np.linspace(0.05, 0.95, 9)))
-            settings = [[value] for value in numbers]
+    for group in groups:
+        first, *others = group
+        of_text = first not in preparation.numeric_names
+        if not of_text:
+            # Correlated columns move together, each to its own quantile.
+            together = [first, *(name for name in others if name in preparation.numeric_names)]
+            used = [places[name][0] for name in together]
+            levels = np.linspace(0.05, 0.95, 9)
+            signs = [float(np.corrcoef(X[:, used[0]], X[:, one])[0, 1]) for one in used]
+            along = [
+                np.quantile(X[:, one], levels if sign >= 0 else 1 - levels)
+                for one, sign in zip(used, signs, strict=True)
+            ]
+            _, kept = np.unique(along[0], return_index=True)
+            settings = np.stack(along, axis=1)[kept]
+            numbers = settings[:, 0]
             values = tuple(format_number(value, 3) for value in numbers)
-            used = [place]
-        elif name in texts and len(texts[name]) <= 8:
-            values, used = texts[name], places[name][: len(texts[name])]
-            settings = np.eye(len(values)).tolist()
-            numbers = np.arange(len(values), dtype=float)
+        elif len(texts.get(first, ())) in range(2, 9):
+            values, used = texts[first], places[first][: len(texts[first])]
+            settings, numbers = np.eye(len(values)), np.arange(len(values), dtype=float)
         else:
             continue
         changed = np.concatenate([X[rows]] * len(settings))
-        changed[:, used] = np.repeat(np.array(settings), len(rows), axis=0)
+        changed[:, used] = np.repeat(settings, len(rows), axis=0)
         means = predict(changed).reshape(len(settings), len(rows), -1).mean(axis=1)
         # of several classes the one that changes most; of two the second
-        varied = np.ptp(means, axis=0)
-        one = 1 if means.shape[1] == 2 else int(np.argmax(varied))
+        one = 1 if means.shape[1] == 2 else int(np.argmax(np.ptp(means, axis=0)))
         label = labels[one] if labels else ""
         means_of = tuple(means[:, one].tolist())
-        of_text = name not in preparation.numeric_names
-        effects.append(Effect(name, values, tuple(map(float, numbers)), means_of, label, of_text))
+        effect = Effect(group, values, tuple(map(float, numbers)), means_of, label, of_text)
+        effects.append(effect)
     return tuple(effects)
 
 
@@ -225,10 +241,9 @@ def explained(
         return Explained()
     found = importance_of(models, groups_of(X, preparation), skill=skill, scale=scale, seed=seed)
     named = [one.columns for one in found if one.named]
-    leading = [columns[0] for columns in named[:4]]
     return Explained(
         found,
-        effects_of(final, X, preparation, leading, labels, seed),
+        effects_of(final, X, preparation, named[:4], labels, seed),
         interactions_of(final, X, preparation, named[:5], seed),
     )
 

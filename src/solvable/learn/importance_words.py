@@ -70,7 +70,9 @@ def _effect_text(effect: Effect, found: Learned) -> str:
     shown = listed(
         [f"{means[p]} at {effect.values[p]}{w}" for p, w in zip(places, words, strict=True)]
     )
-    return f"Along {effect.column!r}, the mean {what} is {shown}."
+    many = len(effect.columns) - 1
+    with_it = f" and {many} correlated with it" if many else ""
+    return f"Along {effect.column!r}{with_it}, the mean {what} is {shown}."
 
 
 def _turn(effect: Effect) -> int | None:

@@ -76,8 +76,9 @@ def _errors(found: Learned, details: bool) -> list[str | Cell | Table]:
         *map(Cell, sentences),
         "",
         method_table(found, details),
-        *([""] if remarks or details else []),
-        *(Cell(sentence, "dim") for sentence in [*remarks, *[found.protocol] * details]),
+        "",
+        *(Cell(sentence, "dim") for sentence in [choice_words.rule(found), *remarks]),
+        *[Cell(found.protocol, "dim")] * details,
     ]
 
 

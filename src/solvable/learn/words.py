@@ -18,8 +18,8 @@ VERDICTS = {"worse": "worse", "better": "better", "no difference": "no clear dif
 
 
 WIDER = (
-    "This interval is wider than in the table of methods, because it includes the choice of the method "
-    "and the training rows that the folds share."
+    "This interval includes the choice of the method and the training rows that the folds share; those "
+    "of the other methods do not."
 )
 
 NO_INTERVAL = (
@@ -44,6 +44,11 @@ def subject(found: Learned) -> str:
     if found.is_regression:
         return f"{what}, a number to predict: {found.target!r}"
     return f"{what}, {len(found.class_labels)} classes of {found.target!r}"
+
+
+def ends_of(score: MethodScore, found: Learned) -> tuple[float | None, float | None]:
+    """Return the ends of a method's interval; that of the recommended method is the same everywhere."""
+    return found.ends if score.recommended else (score.lower, score.upper)
 
 
 def metric_text(score: MethodScore) -> tuple[str, str]:
