@@ -1,4 +1,4 @@
-"""What the user states about columns, and the mean target of each text."""
+"""Statements of the user about columns, and the mean target of each text."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ def test_frames_and_dictionaries_are_read_as_files(tmp_path):
         np.testing.assert_array_equal(curve.errors, columns["error"])
         assert len(set(curve.replicates)) == 2
     wide = LearningCurve.of({"n": [100, 200], "a": [0.3, 0.2], "b": [0.4, np.nan]})
-    assert wide.errors.tolist() == [0.3, 0.4, 0.2]
+    np.testing.assert_allclose(wide.errors, [0.3, 0.4, 0.2])
     assert LearningCurve.of(wide) is wide
 
 
@@ -39,7 +39,7 @@ def test_the_result_of_learning_curve_is_forecast():
     found = solvable.forecast_curve(measured)
     assert curve.notes[0] in found.diagnostics.notes
     losses = LearningCurve.of(([10, 20], [[-4.0, -5.0], [-2.0, -3.0]]))
-    assert losses.means.tolist() == [4.5, 2.5]
+    np.testing.assert_allclose(losses.means, [4.5, 2.5])
 
 
 def read(tmp_path, text):

@@ -89,7 +89,7 @@ class Preparation:
         Share of the training rows with each text of the columns of few texts; a text that they do not
         have is encoded by these shares.
     reading : Reading
-        What the user stated about columns; new rows are read in the same way.
+        Statements of the user about columns; new rows are read in the same way.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What the user states about columns: further missing values, numbers, categories, excluded columns."""
+"""Statements of the user about columns: missing values, numbers, categories, excluded columns."""
 
 from __future__ import annotations
 
