@@ -127,3 +127,12 @@ def test_none_is_a_class_and_a_missing_target_is_stated(tmp_path):
     data = load(tmp_path / "a.csv", target="y", keep=["x"])
     assert data.class_labels == ("none", "some")
     assert "dropped 10 of 30 rows: target 'y' missing (an empty cell, NA" in data.treatments[0]
+
+
+def test_a_line_of_units_is_left_out(tmp_path):
+    rows = [f"{1 + i % 7}.5,{i * i},{i % 3}" for i in range(40)]
+    (tmp_path / "a.csv").write_text("\n".join(["mass,length,y", "kg,cm,-", *rows]) + "\n")
+    data = load(tmp_path / "a.csv", target="length")
+    assert data.n_samples == 40
+    assert any("line of units: 'mass', 'length'" in one for one in data.treatments)
+    assert not np.isnan(data.table.numeric).any()

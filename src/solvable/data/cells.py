@@ -27,6 +27,7 @@ _SIGNS = re.compile(
     r"(?P<core>[^-+\s$\u20ac\u00a3\u00a5%].*?)\s*[$\u20ac\u00a3\u00a5]?\s*(?P<percent>%?)"
 )
 MOSTLY = 0.9  # share of cells that are numbers, above which the others are gaps
+WORDS = "cells that are no numbers"  # begins the sentence about words in a column of numbers
 FEWEST = 20  # present cells for such a judgement
 _TRUTH = {"true": 1.0, "false": 0.0}
 
@@ -145,8 +146,7 @@ def _everyday(
     if words:
         listed = ", ".join(repr(word[:20]) for word in words[:5]) + ", ..." * (len(words) > 5)
         notes.append(
-            "cells that are no numbers of this column count as missing in "
-            f"{total - share:.0f} rows: {listed}"
+            f"{WORDS} of this column count as missing in {total - share:.0f} rows: {listed}"
         )
     censored = (limits != 0) & read
     if censored.any():
