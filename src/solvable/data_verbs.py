@@ -42,6 +42,7 @@ def learn_features(
     layers: int = 1,
     rows: int = 20_000,
     seed: int = 0,
+    seconds: float | None = None,
     output: str | Path | None = None,
     workers: int | None = None,
     progress: Progress | bool | None = None,
@@ -87,6 +88,8 @@ def learn_features(
         Largest number of rows; from more rows a random subset is taken.
     seed : int
         Seed of the folds and random layers.
+    seconds : float, optional
+        Time after which no further method is fitted.
     output : path, optional
         Directory for the files of the command, among them ``model.safetensors``; by default no file is
         written.
@@ -122,7 +125,7 @@ def learn_features(
     from solvable.progress import reporter
     from solvable.study.dispatch import count_workers
 
-    request = Request(folds=folds, layers=layers, rows=rows, seed=seed, metric=metric)
+    request = Request(folds, layers, rows, seed, metric, seconds)
     lanes = count_workers(workers)
     if not isinstance(data, Dataset):
         options: dict[str, Any] = {"groups": groups, "time": time, "missing": missing}
