@@ -316,8 +316,10 @@ class Preparation:
             start += 1
         for one in self.encoders:
             column = as_text(table.column(one.name))
-            training = isinstance(one, Means) and y is not None
-            encoded = one.encode_training(column, y) if training else one.encode(column)
+            if isinstance(one, Means) and y is not None:
+                encoded = one.encode_training(column, y)
+            else:
+                encoded = one.encode(column)
             places[:, start : start + encoded.shape[1]] = encoded
             start += encoded.shape[1]
 

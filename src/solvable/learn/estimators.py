@@ -130,7 +130,8 @@ class TableRegressor(RegressorMixin, _Table):
 
     def fit(self, X: Any, y: Any) -> TableRegressor:
         """Compare the methods on held-out rows, and fit the best one to all rows."""
-        self._learn(*self._checked(X, y), "regression")
+        X, y = self._checked(X, y)
+        self._learn(X, y, "regression")
         return self
 
     def predict(self, X: Any) -> np.ndarray:
