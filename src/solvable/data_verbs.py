@@ -28,6 +28,10 @@ def learn_features(
     target: str | None = None,
     task: Literal["auto", "classification", "regression"] = "auto",
     keep: Sequence[str] = (),
+    missing: Sequence[str] = (),
+    numbers: Sequence[str] = (),
+    categories: Sequence[str] = (),
+    exclude: Sequence[str] = (),
     groups: str | None = None,
     time: str | None = None,
     test: Any = None,
@@ -38,6 +42,7 @@ def learn_features(
     layers: int = 1,
     rows: int = 20_000,
     seed: int = 0,
+    seconds: float | None = None,
     output: str | Path | None = None,
     workers: int | None = None,
     progress: Progress | bool | None = None,
@@ -57,6 +62,11 @@ def learn_features(
         Kind of target; "auto" decides by its values.
     keep : sequence of str
         Columns to use even if they look like row numbers.
+    missing : sequence of str
+        Further texts or numbers that denote a missing value, in every column.
+    numbers, categories, exclude : sequence of str
+        Columns of numbers, whose words count as missing; columns whose numbers are names of categories;
+        columns that are not used.
     groups : str, optional
         Column of persons, devices or days; rows with the same entry are tested together.
     time : str, optional
@@ -78,6 +88,8 @@ def learn_features(
         Largest number of rows; from more rows a random subset is taken.
     seed : int
         Seed of the folds and random layers.
+    seconds : float, optional
+        Time after which no further method is fitted.
     output : path, optional
         Directory for the files of the command, among them ``model.safetensors``; by default no file is
         written.
@@ -113,10 +125,11 @@ def learn_features(
     from solvable.progress import reporter
     from solvable.study.dispatch import count_workers
 
-    request = Request(folds=folds, layers=layers, rows=rows, seed=seed, metric=metric)
+    request = Request(folds, layers, rows, seed, metric, seconds)
     lanes = count_workers(workers)
     if not isinstance(data, Dataset):
-        options: dict[str, Any] = {"groups": groups, "time": time}
+        options: dict[str, Any] = {"groups": groups, "time": time, "missing": missing}
+        options |= {"numbers": numbers, "categories": categories, "exclude": exclude}
         options |= {"image_size": image_size, "colour": colour}
         data = load_data(data, y, target=target, task=task, keep=tuple(keep), **options)
     tested = None if test is None else load_new(test, data.preparation)
@@ -327,21 +340,23 @@ def diagnose_checkpoints(
 
 
 def forecast_curve(
-    curve: str | Path | LearningCurve,
+    curve: str | Path | LearningCurve | Any,
     /,
     *,
     at: Sequence[float] = (),
     factors: Sequence[float] | None = None,
     confidence: float = 0.9,
     of: Literal["mean", "measurement"] = "mean",
+    error: float | None = None,
     seed: int = 0,
 ) -> Forecast:
     """Extrapolate a measured learning curve, with intervals: ``solvable forecast``.
 
     Parameters
     ----------
-    curve : path or LearningCurve
-        CSV file with columns n and error (and replicate), or the curve itself.
+    curve : path, data frame, dict, tuple or LearningCurve
+        CSV file with columns n and error (and replicate), such columns in memory, the result of
+        scikit-learn's ``learning_curve``, or the curve itself.
     at : sequence of float
         Sample sizes to predict.
     factors : sequence of float, optional
@@ -350,6 +365,8 @@ def forecast_curve(
         Level of the intervals, 0.5 to 0.99.
     of : {"mean", "measurement"}
         Interval of the mean error, or of one new measurement.
+    error : float, optional
+        Error for which the number of samples is wanted.
     seed : int
         Seed of the bootstrap.
 
@@ -376,11 +393,16 @@ def forecast_curve(
 
     from solvable.forecast import LearningCurve, forecast
 
-    if not isinstance(curve, LearningCurve):
-        curve = LearningCurve.from_csv(curve)
+    curve = LearningCurve.of(curve)
     with threadpool_limits(limits=1):
         return forecast(
-            curve, at=tuple(at), factors=factors, confidence=confidence, of=of, seed=seed
+            curve,
+            at=tuple(at),
+            factors=factors,
+            confidence=confidence,
+            of=of,
+            error=error,
+            seed=seed,
         )
 
 

@@ -184,7 +184,8 @@ def test_every_treatment_is_told(tmp_path: Path) -> None:
     assert data.n_samples == 39
     assert data.columns == ("size", "colour=blue", "colour=red")
     assert data.treatments == (
-        "dropped 1 of 40 rows: target 'price' missing",
+        "dropped 1 of 40 rows: target 'price' missing (an empty cell, NA, N/A, NaN, null, None or ?, "
+        "which are no classes)",
         "dropped column 'id': a different whole number in every row, as in an identifier",
         "dropped column 'unit': constant",
         "column 'colour': text, replaced by 2 columns of 0 and 1",

@@ -101,11 +101,11 @@ def test_the_best_on_other_folds_by_a_metric_is_that_by_the_error():
 def test_a_forecast_is_no_narrower_than_the_measured_error():
     points = (Expected(1.0, 100, 0.1, 0.09, 0.11), Expected(2.0, 200, 0.05, 0.01, 0.2))
     outlook = Outlook((), points, ((100.0, 0.1, 0.09, 0.11),))
-    found = widened(outlook, Interval(0.2, 0.16, 0.3), rate=True)
+    found = widened(outlook, Interval(0.2, 0.16, 0.3), top=1.0)
     assert [found.expected[0].lower, found.expected[0].upper] == pytest.approx([0.08, 0.15])
     assert found.expected[1] == points[1]
     assert found.band[0] == pytest.approx((100, 0.1, 0.08, 0.15))
-    assert widened(outlook, Interval(0.0, 0.0, 0.1), rate=True) == outlook
+    assert widened(outlook, Interval(0.0, 0.0, 0.1), top=1.0) == outlook
 
 
 def test_the_result_states_the_wider_interval():
@@ -181,3 +181,11 @@ def test_a_tail_needs_eighty_rows_and_errors_that_are_not_rates():
     losses = Losses(twice, np.arange(200) % FOLDS, regression=True, clusters=np.arange(200) // 2)
     single = Losses(squares, folds[:100], regression=True).end_of_tail(squares, 0.9, inflation=1.0)
     assert losses.end_of_tail(twice, 0.9, inflation=1.0) == pytest.approx(single)
+
+
+def test_no_interval_reaches_beyond_the_constant_that_the_model_beats():
+    points = (Expected(1.0, 100, 0.3, 0.1, 2.0), Expected(2.0, 200, 0.2, 0.1, 5.0))
+    outlook = Outlook((), points, floor=(0.1, 0.0, 0.2))
+    found = widened(outlook, Interval(0.3, 0.2, 4.0), top=1.02)
+    assert [one.upper for one in found.expected] == pytest.approx([1.02, 1.02])
+    assert found.floor == pytest.approx((0.1, 0.0, 1.02))

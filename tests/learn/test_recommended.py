@@ -167,3 +167,34 @@ def test_a_wide_table_is_learned_as_well_as_by_its_best_rival(tmp_path, columns)
     chosen = next(score for score in found.methods if score.recommended)
     assert choice_words.recommendation(found).startswith(f"Use {chosen.phrase}: ")
     assert chosen.error <= best + np.sqrt(best * (1 - best) / 150)
+
+
+def test_a_method_worse_than_the_constant_is_not_called_not_clearly_worse():
+    # Two rows with huge errors leave the difference from the best uncertain.
+    rng = np.random.default_rng(0)
+    y, noise = rng.standard_normal((2, 200))
+    predictions = {LEARNED: y + 0.3 * noise, "rbf": y + 0.3 * noise, "constant": np.zeros(200)}
+    predictions["ridge"] = y + 0.3 * rng.standard_normal(200)
+    predictions["ridge"][:2] = 60.0
+    losses = Losses(y, np.zeros(200, dtype=int), regression=True)
+    scored = score_methods(methods_of(predictions), fits_of(predictions), losses)
+    named = {score.key: score for score in scored}
+    assert named["ridge"].error > named["constant"].error
+    assert named["ridge"].difference_lower < 0
+    assert named["ridge"].verdict == "worse"
+    assert not named["ridge"].tied
+    assert named["rbf"].tied or named["rbf"].recommended
+
+
+def test_where_wrong_predictions_tie_with_the_constant_the_log_loss_decides(no_learning_curve):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((240, 2))
+    # The second class has probability 0.02 or 0.46, so it is never the most probable.
+    y = np.where(rng.random(240) < np.where(X[:, 0] > 0, 0.46, 0.02), "yes", "no")
+    found = learn(load(X, y), Request(folds=3))
+    assert not any(score.beats_constant for score in found.methods)
+    assert found.metric == "log-loss"
+    assert found.chosen.key != "constant"
+    assert "so the log loss" in choice_words.reason_sentences(found)[0]
+    assert "log loss on held-out rows is" in choice_words.recommendation(found)
+    assert found.reliability.log_loss < found.reliability.constant_log_loss

@@ -24,6 +24,7 @@ def forecast(
     factor: Numbers = None,
     confidence: float = 0.9,
     of: Literal["mean", "measurement"] = "mean",
+    error: float | None = None,
     tested: float | None = None,
     fixed_epochs: Flag = False,
     seed: int = 0,
@@ -37,6 +38,7 @@ def forecast(
       solvable forecast curve.csv
       solvable forecast curve.csv --at 1e4 2e4 --confidence 0.95
       solvable forecast curve.csv --factor 2 4 --output forecast
+      solvable forecast curve.csv --error 0.02
 
     The file has columns n and error (and replicate), or n and a column per
     replicate, or a column per n and a row per replicate. An offset power law and
@@ -54,6 +56,8 @@ def forecast(
         Confidence of the intervals, 0.5 to 0.99.
     of
         Quantity that the interval covers: the mean error, or one new measurement.
+    error
+        Error for which the number of samples is wanted.
     tested
         Number of test rows behind the mean at each size, if errors are shares of
         wrong predictions. Their sampling noise is then included.
@@ -83,7 +87,13 @@ def forecast(
         raise InvalidParameter(f"--output is {quoted(str(output))}, a file; allowed: a directory.")
     with status_line("fitting", shown=not json):
         found = forecast_curve(
-            read, at=at or (), factors=factor, confidence=confidence, of=of, seed=seed
+            read,
+            at=at or (),
+            factors=factor,
+            confidence=confidence,
+            of=of,
+            error=error,
+            seed=seed,
         )
     if found.refusal is not None:
         raise InvalidData(f"{curve}: {found.refusal}")

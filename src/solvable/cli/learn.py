@@ -40,6 +40,10 @@ def learn(
         Literal["auto", "classification", "regression"], Parameter(show_default=False)
     ] = "auto",
     keep: Columns = None,
+    missing: Columns = None,
+    numbers: Columns = None,
+    categories: Columns = None,
+    exclude: Columns = None,
     groups: str | None = None,
     time: str | None = None,
     test: str | None = None,
@@ -82,6 +86,14 @@ def learn(
         Kind of the target: class or number. [default: by its values]
     keep
         Columns to use although they look like row numbers.
+    missing
+        Further texts or numbers that denote a missing value: n.d. -999
+    numbers
+        Columns of numbers, whose words count as missing.
+    categories
+        Columns whose numbers are names of categories.
+    exclude
+        Columns that are not used.
     groups
         Column of persons, devices or days; rows with the same entry are tested together.
     time
@@ -118,11 +130,14 @@ def learn(
         from solvable.learn.judged_rows import check_test
         from solvable.learn.summary import summary
 
+        columns = {"keep": keep, "missing": missing, "numbers": numbers}
+        columns |= {"categories": categories, "exclude": exclude}
+        stated = {name: tuple(names or ()) for name, names in columns.items()}
         dataset = load(
             data,
             target=target,
             task=task,
-            keep=tuple(keep or ()),
+            **stated,
             groups=groups,
             time=time,
             image_size=image_size,
@@ -137,7 +152,7 @@ def learn(
     with status_line("writing report and model", shown=not quiet):
         more = {"groups": groups, "time": time, "test": test, "image-size": image_size}
         more["colour"] = None if colour == "auto" else colour
-        command = _command(data, target, task, keep, more, request)
+        command = _command(data, target, task, stated, more, request)
         files = write_files(found, dataset, directory, command=command)
     kept.remove()
     if json:
@@ -184,7 +199,7 @@ def _command(
     data: str,
     target: str | None,
     task: str,
-    keep: list[str] | None,
+    stated: dict[str, tuple[str, ...]],
     more: dict[str, str | None],
     request: Request,
 ) -> str:
@@ -192,7 +207,8 @@ def _command(
     words = ["solvable", "learn", data]
     words += ["--target", target] if target else []
     words += ["--task", task] if task != "auto" else []
-    words += ["--keep", *keep] if keep else []
+    for name, names in stated.items():
+        words += [f"--{name}", *names] if names else []
     for name, value in more.items():
         words += [f"--{name}", value] if value else []
     for option in fields(request):

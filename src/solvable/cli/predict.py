@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 from solvable.cli.settings import Flag
@@ -26,7 +27,8 @@ def predict(
       solvable predict model.safetensors new.csv --probabilities
 
     Columns are matched by name and prepared in the same way as the training rows.
-    If the new rows have the target column, the error is printed too.
+    If the new rows have the target column, the error is printed too. Rows outside
+    the range of the training rows are counted, with the columns that leave it.
 
     Parameters
     ----------
@@ -71,6 +73,7 @@ def predict(
         numbers = found.predicted.tolist()
         treatments = list(found.treatments)
         result = {"predictions": numbers, "error": found.error, "treatments": treatments}
+        result["outside"] = found.outside and asdict(found.outside)
         if probabilities and found.probabilities is not None:
             result |= {"classes": found.target.classes}
             result |= {"probabilities": found.probabilities.tolist()}

@@ -27,6 +27,7 @@ _SIGNS = re.compile(
     r"(?P<core>[^-+\s$\u20ac\u00a3\u00a5%].*?)\s*[$\u20ac\u00a3\u00a5]?\s*(?P<percent>%?)"
 )
 MOSTLY = 0.9  # share of cells that are numbers, above which the others are gaps
+WORDS = "cells that are no numbers"  # begins the sentence about words in a column of numbers
 FEWEST = 20  # present cells for such a judgement
 _TRUTH = {"true": 1.0, "false": 0.0}
 
@@ -77,7 +78,14 @@ def parse_cells(
         truth = [np.nan if cell is None else _TRUTH[cell.casefold()] for cell in present]
         return Parsed(np.array(truth, dtype=np.float64))
     rows = np.ones(len(cells)) if counts is None else np.asarray(counts, dtype=float)
-    return _everyday(present, decimal_comma, rows) or Parsed(np.array(present, dtype=object))
+    found = _everyday(present, decimal_comma, rows)
+    return found or Parsed(np.array([known_text(cell) for cell in stripped], dtype=object))
+
+
+def known_text(cell: str) -> str | None:
+    """Return a cell of a column of texts, where "none" is a value; None if it is missing."""
+    # Python writes a missing value as None; people write none where there is nothing of a kind.
+    return cell if cell == "none" or cell.casefold() not in MISSING else None
 
 
 def _everyday(
@@ -138,8 +146,7 @@ def _everyday(
     if words:
         listed = ", ".join(repr(word[:20]) for word in words[:5]) + ", ..." * (len(words) > 5)
         notes.append(
-            "cells that are no numbers of this column count as missing in "
-            f"{total - share:.0f} rows: {listed}"
+            f"{WORDS} of this column count as missing in {total - share:.0f} rows: {listed}"
         )
     censored = (limits != 0) & read
     if censored.any():

@@ -13,11 +13,17 @@ from pathlib import Path
 
 import numpy as np
 
-from solvable.data.cells import is_missing, is_number
+from solvable.data.cells import WORDS, is_missing, is_number
 from solvable.data.csv_columns import BLOCK, Column, has_odd_quotes, read_columns
 from solvable.data.csv_comments import without_comments
 from solvable.data.csv_memory import DELIMITERS, unpack
-from solvable.data.table import Table, from_columns, refuse_duplicates, without_totals
+from solvable.data.table import (
+    Table,
+    from_columns,
+    refuse_duplicates,
+    without_totals,
+    without_units,
+)
 from solvable.errors import InvalidData
 from solvable.plots.words import counted
 
@@ -54,15 +60,18 @@ def read_csv(path: Path, expected: Sequence[str] = ()) -> tuple[Table, tuple[str
     columns = _read_columns(path, content, delimiter, head, lines, room)
     del content
     parsed: dict[str, np.ndarray] = {}
+    worded = []
     for name, column in zip(names, columns, strict=True):
         found = column.parsed(decimal_comma=delimiter != ",")
+        worded += [name] * (WORDS in found.note)
         parsed[name] = found.values
         if found.limits is not None:
             parsed[f"{name}: limit"] = found.limits
         if found.note:
             notes.append(f"column {name!r}: {found.note}")
     parsed, totals = without_totals(parsed)
-    return from_columns(parsed), (*notes, *totals)
+    parsed, units = without_units(parsed, worded)
+    return from_columns(parsed), (*notes, *totals, *units)
 
 
 def _decode(path: Path) -> tuple[bytes, list[str], float]:

@@ -17,8 +17,10 @@ from solvable.data.image_files import Colour, ImageForm, is_image
 from solvable.data.preparation import Preparation
 from solvable.data.raw_data import RawData
 from solvable.data.readers import join, read_raw
+from solvable.data.reading import Reading
 from solvable.data.table import Table, as_text, missing_mask, unknown_column
 from solvable.data.target import Kind, Task, fit_target, refuse_tiny_target
+from solvable.data.target_means import Means
 from solvable.errors import InvalidData, InvalidParameter
 
 
@@ -69,12 +71,18 @@ class Dataset:
         tables = [self.table] if self.aside is None else [self.table, self.aside]
         return first_equal_rows(tables, self.y)
 
+    @property
+    def as_new(self) -> np.ndarray:
+        """Inputs as they would be prepared for new rows."""
+        means = any(isinstance(one, Means) for one in self.preparation.encoders)
+        return self.preparation.transform(self.table) if means else self.X
+
     def split(self, train: np.ndarray, test: np.ndarray) -> Split:
         """Prepare training and test rows, given by position or mask, with the training rows' medians."""
         rows = self.table.rows(train)
-        preparation = self.preparation.refit(rows)
+        preparation = self.preparation.refit(rows, self.y[train])
         return Split(
-            preparation.transform(rows),
+            preparation.transform(rows, y=self.y[train]),
             self.y[train],
             preparation.transform(self.table.rows(test)),
             self.y[test],
@@ -113,6 +121,10 @@ def load(
     target: str | None = None,
     task: Task = "auto",
     keep: Sequence[str] = (),
+    missing: Sequence[str] = (),
+    numbers: Sequence[str] = (),
+    categories: Sequence[str] = (),
+    exclude: Sequence[str] = (),
     groups: str | None = None,
     time: str | None = None,
     image_size: int | Sequence[int] | str | None = None,
@@ -137,6 +149,14 @@ def load(
         few whole numbers (at most 20, with five rows each on average), and a number otherwise.
     keep : sequence of str
         Columns to keep although they look like identifiers.
+    missing : sequence of str
+        Further texts or numbers that denote a missing value, in every column.
+    numbers : sequence of str
+        Columns of numbers, whose words count as missing.
+    categories : sequence of str
+        Columns whose numbers are names of categories.
+    exclude : sequence of str
+        Columns that are not used.
     groups : str, optional
         Column that names the group of each row, such as a person, device or day. The column is not an
         input. A row without a value is a separate group.
@@ -184,12 +204,18 @@ def load(
         )
     table, values = join(raw)
     assert values is not None
+    reading = Reading(*(tuple(map(str, one)) for one in (missing, numbers, categories, exclude)))
+    reading.check([*table.order, raw.target])
+    table, stated = reading.applied(table)
+    values = reading.values(values)
     used = ~missing_mask(values)
-    treatments = list(raw.notes)
+    treatments = [*raw.notes, *stated]
     if not used.all():
         n_missing = int(np.count_nonzero(~used))
+        words = " (an empty cell, NA, N/A, NaN, null, None or ?, which are no classes)"
         treatments.append(
             f"dropped {n_missing} of {len(values)} rows: target {raw.target!r} missing"
+            + words * (values.dtype == object)
         )
     fitted, notes = fit_target(raw.target, values[used], task)
     y = fitted.encode(values[used])
@@ -201,11 +227,11 @@ def load(
     file_rows = np.flatnonzero(used)
     table = table if used.all() else table.rows(used)
     table, aside, group_of, time_of = _set_aside(table, groups, time, raw.target)
-    preparation = Preparation.fit(table, keep=keep, target=fitted, image_shape=raw.image_shape)
+    preparation = Preparation.fit(table, keep=keep, target=fitted, image_shape=raw.image_shape, y=y)
     treatments += [*notes, *preparation.treatments]
     treatments = [*correlated(table, preparation.dropped, y, fitted.kind), *treatments]
     return Dataset(
-        X=preparation.transform(table),
+        X=preparation.transform(table, y=y),
         y=y,
         kind=fitted.kind,
         class_labels=fitted.classes,
@@ -214,7 +240,7 @@ def load(
         image_shape=raw.image_shape,
         name=name,
         treatments=tuple(treatments),
-        preparation=replace(preparation, treatments=tuple(treatments)),
+        preparation=replace(preparation, treatments=tuple(treatments), reading=reading),
         table=table,
         file_rows=file_rows,
         groups=group_of,
@@ -360,6 +386,8 @@ def load_new(data: Any, preparation: Preparation) -> NewData:
         )
     names = np.array(raw.row_names) if raw.row_names else None
     table, values = join(raw)
+    table, _ = preparation.reading.applied(table)
+    values = None if values is None else preparation.reading.values(values)
     treatments = [*raw.notes, *preparation.report(table)]
     X = preparation.transform(table)
     if values is None or target is None:

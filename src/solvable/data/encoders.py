@@ -12,6 +12,7 @@ import numpy as np
 
 from solvable.data.columns import MANY_TEXTS, text_reason
 from solvable.data.table import Table
+from solvable.data.target_means import Means
 from solvable.errors import InvalidData
 from solvable.plots.words import quoted_names
 
@@ -274,7 +275,7 @@ class Words:
         return ""
 
 
-Encoder: TypeAlias = Dates | Levels | Words
+Encoder: TypeAlias = Dates | Levels | Words | Means
 """Encoding of one column of texts by one or more columns of numbers, fitted on training rows."""
 
 
@@ -332,6 +333,13 @@ def encoder_from_dict(fields: Mapping[str, Any]) -> Encoder:
         if len(words) != len(idf) or len(set(words)) != len(words):
             raise ValueError(f"{len(words)} words with {len(idf)} weights")
         return Words(name, words, idf)
+    if fields["kind"] == "means":
+        prior = tuple(map(float, fields["prior"]))
+        means = {str(text): tuple(map(float, one)) for text, one in fields["means"].items()}
+        made = Means(name, int(fields["classes"]), prior, means)
+        if {len(one) for one in (prior, *means.values())} != {len(made.columns)}:
+            raise ValueError(f"means of {len(prior)} outputs for {made.classes} classes")
+        return made
     raise ValueError(f"kind of encoding {fields['kind']!r}")
 
 

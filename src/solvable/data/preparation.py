@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any
 
@@ -23,13 +23,16 @@ from solvable.data.columns import (
 )
 from solvable.data.encoders import (
     Encoder,
+    Levels,
     damaged,
     encoder_from_dict,
     encoder_to_dict,
     usable_texts,
 )
+from solvable.data.reading import Reading
 from solvable.data.table import Table, as_text, missing_mask
 from solvable.data.target import Target
+from solvable.data.target_means import Means
 from solvable.errors import InvalidData, quoted
 from solvable.plots.words import quoted_names
 
@@ -85,6 +88,8 @@ class Preparation:
     shares : tuple of tuple of float
         Share of the training rows with each text of the columns of few texts; a text that they do not
         have is encoded by these shares.
+    reading : Reading
+        Statements of the user about columns; new rows are read in the same way.
 
     Examples
     --------
@@ -110,6 +115,7 @@ class Preparation:
     gaps: tuple[str, ...] = ()
     encoders: tuple[Encoder, ...] = ()
     shares: tuple[tuple[float, ...], ...] = ()
+    reading: Reading = field(default_factory=Reading)
 
     @classmethod
     def fit(
@@ -122,6 +128,8 @@ class Preparation:
         # Names of columns that vary in rows outside this table, and the columns' texts in these rows.
         varying: Iterable[str] = (),
         further_texts: Mapping[str, frozenset[str]] | None = None,
+        # Encoded target of the rows, for the means of the target of each text.
+        y: np.ndarray | None = None,
     ) -> Preparation:
         """Choose the usable columns from all rows, and fit their medians; see :meth:`refit`."""
         unknown = [name for name in keep if name not in table]
@@ -139,6 +147,11 @@ class Preparation:
         dropped = unusable_numbers(table, statistics, kept, kept_constant)
         categories, encoders, unusable = usable_texts(table, further_texts or {})
         dropped |= unusable
+        if y is not None and target is not None:
+            for one in encoders:
+                if isinstance(one, Levels):
+                    means = Means.fit(one.name, table.column(one.name), y, len(target.classes))
+                    encoders = (*encoders, *([means] if means is not None else []))
         used = [i for i, name in enumerate(table.numeric_names) if name not in dropped]
         if not table.order:
             raise InvalidData(
@@ -170,7 +183,7 @@ class Preparation:
             )
         return replace(preparation, treatments=treatments)
 
-    def refit(self, table: Table) -> Preparation:
+    def refit(self, table: Table, y: np.ndarray | None = None) -> Preparation:
         """Fit medians and encoders again on the training rows only; the columns used stay the same."""
         # If the columns used changed with the number of rows, errors at different numbers of rows would
         # not be comparable.
@@ -197,7 +210,9 @@ class Preparation:
             self,
             medians=tuple(statistics.medians.tolist()),
             still=() if self.image_shape else tuple(still),
-            encoders=tuple(one.refit(as_text(table.column(one.name))) for one in self.encoders),
+            encoders=tuple(
+                _refitted(one, as_text(table.column(one.name)), y) for one in self.encoders
+            ),
             shares=_shares(table, self.categories),
         )
         return replace(fitted, treatments=fitted._described(statistics.n_missing, table.n_rows))
@@ -235,10 +250,17 @@ class Preparation:
     def needed(self) -> tuple[str, ...]:
         """Names of the columns that a table must have."""
         texts = (name for name, _ in self.categories)
-        return (*self.numeric_names, *texts, *(one.name for one in self.encoders))
+        encoded = dict.fromkeys(one.name for one in self.encoders)
+        return (*self.numeric_names, *texts, *encoded)
 
-    def transform(self, table: Table, *, first_row: int = 0) -> np.ndarray:
-        """Convert a table to a matrix; the table's columns are matched by name."""
+    def transform(
+        self, table: Table, *, first_row: int = 0, y: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Convert a table to a matrix; the table's columns are matched by name.
+
+        With the encoded target `y`, the rows are training rows: the mean target of a row's text is
+        computed from other rows.
+        """
         # If no value changes, the matrix is the table's own array, which may be memory-mapped.
         missing = [name for name in self.needed if name not in table]
         if missing:
@@ -257,7 +279,7 @@ class Preparation:
                 refuse_large(table.n_rows, len(self.columns), self.dtype)
                 whole = np.empty((table.n_rows, len(self.columns)), dtype=self.dtype)
                 whole[:, :used] = self._numbers(table)
-                self._encode(table, whole[:, used:])
+                self._encode(table, whole[:, used:], y)
                 matrix = whole[:, :used]
             else:
                 whole = matrix = self._numbers(table).astype(self.dtype, copy=False)
@@ -274,7 +296,7 @@ class Preparation:
             whole[:, place] = value
         return whole
 
-    def _encode(self, table: Table, places: np.ndarray) -> None:
+    def _encode(self, table: Table, places: np.ndarray, y: np.ndarray | None) -> None:
         """Write the columns of 0 and 1 and the encodings into the last columns of a matrix."""
         start = 0
         absent = {place for place, value in self.still if not value}
@@ -293,14 +315,18 @@ class Preparation:
             places[:, start] = missing_mask(table.column(name))
             start += 1
         for one in self.encoders:
-            encoded = one.encode(as_text(table.column(one.name)))
+            column = as_text(table.column(one.name))
+            if isinstance(one, Means) and y is not None:
+                encoded = one.encode_training(column, y)
+            else:
+                encoded = one.encode(column)
             places[:, start : start + encoded.shape[1]] = encoded
             start += encoded.shape[1]
 
     def report(self, table: Table) -> tuple[str, ...]:
         """Return sentences about the changes that :meth:`transform` makes to a table of new rows."""
         sentences = []
-        known = {*self.needed, *(name for name, _ in self.dropped)}
+        known = {*self.needed, *self.reading.exclude, *(name for name, _ in self.dropped)}
         extra = [name for name in table.order if name not in known]
         if extra:
             sentences.append(f"ignored columns that the model does not use: {quoted_names(extra)}")
@@ -339,6 +365,7 @@ class Preparation:
             "gaps": list(self.gaps),
             "encoders": [encoder_to_dict(one) for one in self.encoders],
             "shares": [list(one) for one in self.shares],
+            "reading": self.reading.to_dict(),
         }
 
     @classmethod
@@ -371,6 +398,7 @@ class Preparation:
                 gaps=_texts(fields.get("gaps", ())),
                 encoders=tuple(map(encoder_from_dict, fields.get("encoders", ()))),
                 shares=tuple(tuple(map(_finite, one)) for one in fields.get("shares", ())),
+                reading=Reading.from_dict(fields.get("reading", {})),
             )
         except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
             raise damaged(error) from error
@@ -404,6 +432,13 @@ class Preparation:
                 )
             matrix[:, i] = np.nan if column.dtype == object else column
         return matrix
+
+
+def _refitted(one: Encoder, column: np.ndarray, y: np.ndarray | None) -> Encoder:
+    """Fit an encoding again; without target, means of the target stay as they are."""
+    if isinstance(one, Means):
+        return one if y is None else one.refit(column, y)
+    return one.refit(column)
 
 
 def _texts(values: Any) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from solvable.data.cells import MISSING
+from solvable.data.cells import known_text
 from solvable.data.table import Table, refuse_duplicates, unknown_column
 from solvable.errors import InvalidData
 from solvable.plots.words import quoted_names
@@ -171,9 +171,7 @@ def typed_column(column: np.ndarray, name: str) -> np.ndarray:
 
 def text_column(values: Sequence[str | None]) -> np.ndarray:
     """Strip texts, and replace texts that denote a missing value by None."""
-    stripped = [(value or "").strip() for value in values]
-    present = [None if value.casefold() in MISSING else value for value in stripped]
-    return np.array(present, dtype=object)
+    return np.array([known_text((value or "").strip()) for value in values], dtype=object)
 
 
 def _label_column(y: np.ndarray, n_rows: int, where: str) -> np.ndarray:

@@ -189,6 +189,18 @@ def without_totals(columns: dict[str, np.ndarray]) -> tuple[dict[str, np.ndarray
     return columns, []
 
 
+def without_units(
+    columns: dict[str, np.ndarray], worded: Sequence[str]
+) -> tuple[dict[str, np.ndarray], list[str]]:
+    """Leave out a first row of units: it has words in two or more columns of numbers, and no number."""
+    numbers = [column for column in columns.values() if column.dtype != object]
+    here = [name for name in worded if np.isnan(columns[name][0])]
+    if len(here) < 2 or not all(np.isnan(column[0]) for column in numbers):
+        return columns, []
+    note = f"the first row is left out as a line of units: {quoted_names(here)} hold words there"
+    return {key: values[1:] for key, values in columns.items()}, [note]
+
+
 def refuse_duplicates(names: Iterable[str]) -> None:
     """Raise :class:`InvalidData` if a column name occurs twice."""
     repeated = {name: times for name, times in Counter(names).items() if times > 1}

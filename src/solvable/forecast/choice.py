@@ -58,8 +58,8 @@ def refusal_of(curve: LearningCurve, noise: ReplicateNoise) -> str | None:
             f"Extrapolation is refused: the error rises, from {means[lowest]:.4g} at "
             f"n = {sizes[lowest]:g} to {means[-1]:.4g} at n = {sizes[-1]:g} "
             f"({change[lowest]:.1f} standard errors), but both models only describe "
-            "falling errors. Regularise the learner, "
-            "or measure beyond the rise."
+            "falling errors. Regularise the learner, or measure beyond the rise. If these are scores "
+            "such as accuracies, name their column accuracy."
         )
     if change[highest] > -fallen:
         return (
@@ -223,7 +223,7 @@ def forecast_notes(
     asked: np.ndarray,
 ) -> tuple[str, ...]:
     """Return sentences on the limits of a forecast."""
-    notes = []
+    notes = list(curve.notes)
     if not noise.known:
         notes.append(
             "No sample size has two replicates, so noise and misfit cannot be separated. The intervals "
@@ -261,11 +261,13 @@ def forecast_notes(
             f"{noise.correlation:.2f}); the intervals include this."
         )
     far = asked[asked > 10 * curve.sizes[-1]]
-    if far.size:
-        notes.append(
-            f"Sizes from n = {far[0]:g} on are more than 10 times the largest measured size. The "
-            "intervals assume that no new feature is learned in between."
-        )
+    beyond = (
+        f" (sizes from n = {far[0]:g} on are more than 10 times the largest)" if far.size else ""
+    )
+    notes.append(
+        f"A break ahead is not covered: the intervals assume that the curve goes on{beyond} and that no "
+        "new feature is learned in between."
+    )
     if asked[0] < curve.sizes[0]:
         notes.append(f"n = {asked[0]:g} is below the smallest measured size.")
     return tuple(notes)

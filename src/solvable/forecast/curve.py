@@ -12,6 +12,7 @@ import numpy as np
 
 from solvable.arrays import to_numpy
 from solvable.errors import InvalidData
+from solvable.forecast.curve_data import columns_in_memory
 from solvable.forecast.curve_file import read_columns
 
 LARGEST = 1e30  # largest allowed sample size and error; the smallest allowed value is the inverse
@@ -44,6 +45,8 @@ class LearningCurve:
         True if every model was trained for the same number of epochs, so that more samples mean more
         training steps. Such a curve may steepen beyond the data; the lower ends of a forecast then
         allow for this.
+    notes : tuple of str
+        Sentences about how the data were read.
 
     Raises
     ------
@@ -64,6 +67,7 @@ class LearningCurve:
     shared: float = 0.0
     tested: float | None = None
     fixed_epochs: bool = False
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         samples, errors = (_vector(name, getattr(self, name)) for name in ("samples", "errors"))
@@ -147,8 +151,42 @@ class LearningCurve:
         InvalidData
             If the file cannot be read as a curve; the message names the line and the column.
         """
-        measured, errors, names = read_columns(path, samples, error, replicate)
-        return cls(np.array(measured), np.array(errors), names)
+        measured, errors, names, notes = read_columns(path, samples, error, replicate)
+        return cls(np.array(measured), np.array(errors), names, notes=notes)
+
+    @classmethod
+    def of(cls, data: Any) -> LearningCurve:
+        """Make a curve from a file, a data frame, a dictionary, or the result of ``learning_curve``.
+
+        Parameters
+        ----------
+        data : path, data frame, dict, tuple or LearningCurve
+            Path of a file as for :meth:`from_csv`; columns as in such a file; or ``(sizes, scores)`` or
+            ``(sizes, training scores, test scores)`` of scikit-learn's ``learning_curve``, with scores
+            of shape (sizes, folds). Scores up to 1 become errors 1 - score, and negative losses change
+            sign.
+
+        Returns
+        -------
+        LearningCurve
+            Curve, with notes about converted scores.
+
+        Raises
+        ------
+        InvalidData
+            If the data cannot be read as a curve.
+
+        Examples
+        --------
+        >>> LearningCurve.of({"n": ["1,000", "2,000"], "accuracy": [0.8, 0.9]}).errors.round(3).tolist()
+        [0.2, 0.1]
+        """
+        if isinstance(data, cls):
+            return data
+        if isinstance(data, (str, PathLike)):
+            return cls.from_csv(data)
+        measured, errors, names, notes = columns_in_memory(data)
+        return cls(np.array(measured), np.array(errors), names, notes=notes)
 
     @cached_property
     def sizes(self) -> np.ndarray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+import re
 from collections import Counter
 from os import PathLike, fspath
 from typing import NamedTuple
@@ -12,19 +13,34 @@ from solvable.errors import InvalidData, quoted
 from solvable.paths import check_path
 from solvable.plots.words import quoted_names
 
-# Sample sizes, errors and, if the file has them, names of replicates: one entry per error.
-Columns = tuple[list[float], list[float], tuple[str, ...] | None]
+# Sample sizes, errors and, if the file has them, names of replicates: one entry per error; notes.
+Columns = tuple[list[float], list[float], tuple[str, ...] | None, tuple[str, ...]]
 
 # Usual names of the columns of a file, in lower case
-SAMPLES = ("n", "samples", "n_samples", "sample_size", "size", "n_train", "train_size")
+SAMPLES = (
+    "n", "samples", "n_samples", "sample_size", "size", "n_train", "train_size", "train_sizes", "step",
+)  # fmt: skip
 ERRORS = (
     "error", "errors", "test_error", "error_rate", "mse", "nmse", "normalised_mse", "loss",
-    "test_loss", "rmse", "value",
+    "test_loss", "rmse", "value", "val_loss", "val_error",
 )  # fmt: skip
+SCORES = (
+    "accuracy",
+    "acc",
+    "test_accuracy",
+    "val_accuracy",
+    "score",
+    "test_score",
+    "auc",
+    "f1",
+    "r2",
+)
+SPREADS = ("std", "sd", "stdev", "std_error", "error_std", "sem", "se", "stderr")
+COUNTS = ("count", "runs", "replicates", "seeds", "k", "repeats")
 REPLICATES = ("replicate", "rep", "seed", "run", "fold", "trial", "repeat", "repetition")
 
 
-class _Table(NamedTuple):
+class TextTable(NamedTuple):
     """Text table with a header, and rows with their line numbers."""
 
     name: str
@@ -36,7 +52,14 @@ def read_columns(
     path: str | PathLike[str], samples: str | None, error: str | None, replicate: str | None
 ) -> Columns:
     """Return the columns of a long or a wide file."""
-    table = _read_table(path)
+    return columns_of(_read_table(path), samples, error, replicate)
+
+
+def columns_of(
+    table: TextTable, samples: str | None, error: str | None, replicate: str | None
+) -> Columns:
+    """Return the columns of a long or a wide table."""
+    table = _without_extremes(table)
     lowered = [name.lower() for name in table.header]
     if samples is None and error is None and _all_sizes(lowered):
         return _wide_by_size(table, lowered)
@@ -47,9 +70,12 @@ def read_columns(
             f"column named {' or '.join(SAMPLES[:3])}, or sample sizes as the header. Rename the "
             "column (in Python, `samples` may name it)."
         )
-    e = _column(table, lowered, error, ERRORS, "error")
+    scored = error is None and not set(lowered) & set(ERRORS)
+    e = _column(table, lowered, error, SCORES if scored else ERRORS, "error")
     r = _column(table, lowered, replicate, REPLICATES, "replicate")
-    others = [k for k in range(len(lowered)) if k not in (n, e, r)]
+    s = _column(table, lowered, None, SPREADS, "standard deviation") if e is not None else None
+    c = _column(table, lowered, None, COUNTS, "number of runs") if s is not None else None
+    others = [k for k in range(len(lowered)) if k not in (n, e, r, s, c)]
     if e is None and r is None and others:
         return _wide_by_replicate(table, n, others)
     if e is None:
@@ -63,10 +89,63 @@ def read_columns(
             f"{table.header[n]!r} and {table.header[e]!r} are ambiguous; allowed: sample size, error, "
             "replicate. Remove them (in Python, `error` may name the column of errors)."
         )
-    return _long(table, n, e, r)
+    found = _long(table, n, e, r) if s is None else _of_spreads(table, n, e, s, c)
+    return _from_scores(found, table.header[e]) if scored else found
 
 
-def _read_table(path: str | PathLike[str]) -> _Table:
+def _without_extremes(table: TextTable) -> TextTable:
+    """Leave out the columns of extremes that Weights & Biases exports next to each run."""
+    kept = [k for k, title in enumerate(table.header) if not title.endswith(("__MIN", "__MAX"))]
+    if len(kept) == len(table.header):
+        return table
+    rows = [(line, [row[k] for k in kept]) for line, row in table.rows]
+    return TextTable(table.name, [table.header[k] for k in kept], rows)
+
+
+def _from_scores(found: Columns, title: str) -> Columns:
+    """Turn scores of at most 1, or percentages, into errors."""
+    samples, scores, names, notes = found
+    top = 1.0 if max(scores) <= 1 else 100.0
+    if max(scores) > top:
+        raise InvalidData(
+            f"column {title!r} holds {max(scores):g}; allowed: scores of at most 1, or percentages. "
+            "Give errors in a column named error."
+        )
+    note = f"Errors are {top:g} minus the column {title!r}" + (", in percent." if top > 1 else ".")
+    return samples, [top - score for score in scores], names, (*notes, note)
+
+
+def _of_spreads(table: TextTable, n: int, e: int, s: int, c: int | None) -> Columns:
+    """Return errors with the given mean and standard deviation, or standard error of the mean."""
+    of_mean = table.header[s].lower() in ("sem", "se", "stderr", "std_error")
+    if c is None and not of_mean:
+        raise InvalidData(
+            f"{table.name}: the standard deviation {table.header[s]!r} is that of an unknown number of "
+            f"runs; needed: a column named {' or '.join(COUNTS[:3])}, or the standard error in a column "
+            "named se."
+        )
+    samples, errors = [], []
+    for line, row in table.rows:
+        size = _value(table, line, n, row[n], size=True)
+        mean, spread = (_value(table, line, k, row[k], size=False) for k in (e, s))
+        runs = 2 if c is None else round(_value(table, line, c, row[c], size=True))
+        if runs < 2:
+            samples.append(size)
+            errors.append(mean)
+            continue
+        # Runs in pairs m - a, m + a; the last of an odd number is m. Their variance is 2 a² p / (R - 1)
+        # for p pairs; that of the mean is 1 / R of it.
+        pairs = runs // 2
+        variance = spread**2 * (runs if of_mean else 1)
+        away = math.sqrt(variance * (runs - 1) / (2 * pairs))
+        signs = [-1.0, 1.0] * pairs + [0.0] * (runs % 2)
+        samples += [size] * runs
+        errors += [max(mean + sign * away, 0.0) for sign in signs]
+    note = f"The noise is that of the column {table.header[s]!r}; runs are taken as independent."
+    return samples, errors, None, (note,)
+
+
+def _read_table(path: str | PathLike[str]) -> TextTable:
     name = fspath(check_path(path))
     most = 50_000_000  # largest number of characters; a longer file is not a learning curve
     try:
@@ -100,7 +179,7 @@ def _read_table(path: str | PathLike[str]) -> _Table:
                 "allowed: equal numbers. Write decimal points, not commas."
             )
     _check_header(name, header[1])
-    return _Table(name, header[1], body)
+    return TextTable(name, header[1], body)
 
 
 def _cells(name: str, lines: list[str]) -> list[tuple[int, list[str]]]:
@@ -130,7 +209,7 @@ def _check_header(name: str, header: list[str]) -> None:
 
 
 def _column(
-    table: _Table, lowered: list[str], asked: str | None, known: tuple[str, ...], what: str
+    table: TextTable, lowered: list[str], asked: str | None, known: tuple[str, ...], what: str
 ) -> int | None:
     """Return the index of a column by its given or usual name; None if there is no such column."""
     if asked is not None:
@@ -155,6 +234,8 @@ def _all_sizes(lowered: list[str]) -> bool:
 
 
 def _number(text: str) -> float | None:
+    if re.fullmatch(r"\d{1,3}(,\d{3})+", text):  # separators of thousands
+        text = text.replace(",", "")
     try:
         value = float(text)
     except ValueError:
@@ -163,7 +244,7 @@ def _number(text: str) -> float | None:
     return None if "_" in text else value
 
 
-def _value(table: _Table, line: int, column: int, text: str, *, size: bool) -> float:
+def _value(table: TextTable, line: int, column: int, text: str, *, size: bool) -> float:
     where = f"{table.name}, line {line}, column {table.header[column]!r}"
     value = _number(text)
     what = "a sample size above 0" if size else "an error of at least 0"
@@ -176,14 +257,14 @@ def _value(table: _Table, line: int, column: int, text: str, *, size: bool) -> f
     return value
 
 
-def _long(table: _Table, n: int, e: int, r: int | None) -> Columns:
+def _long(table: TextTable, n: int, e: int, r: int | None) -> Columns:
     samples = [_value(table, line, n, row[n], size=True) for line, row in table.rows]
     errors = [_value(table, line, e, row[e], size=False) for line, row in table.rows]
     names = None if r is None else tuple(row[r] for _, row in table.rows)
-    return samples, errors, names
+    return samples, errors, names, ()
 
 
-def _wide_by_replicate(table: _Table, n: int, columns: list[int]) -> Columns:
+def _wide_by_replicate(table: TextTable, n: int, columns: list[int]) -> Columns:
     samples, errors, names = [], [], []
     for line, row in table.rows:
         size = _value(table, line, n, row[n], size=True)
@@ -196,7 +277,7 @@ def _wide_by_replicate(table: _Table, n: int, columns: list[int]) -> Columns:
     return _checked(table, samples, errors, names)
 
 
-def _wide_by_size(table: _Table, lowered: list[str]) -> Columns:
+def _wide_by_size(table: TextTable, lowered: list[str]) -> Columns:
     first = 1 if lowered[0] in REPLICATES else 0
     samples, errors, names = [], [], []
     for k in range(first, len(lowered)):
@@ -213,7 +294,9 @@ def _wide_by_size(table: _Table, lowered: list[str]) -> Columns:
     return _checked(table, samples, errors, names)
 
 
-def _checked(table: _Table, samples: list[float], errors: list[float], names: list[str]) -> Columns:
+def _checked(
+    table: TextTable, samples: list[float], errors: list[float], names: list[str]
+) -> Columns:
     if not errors:
         raise InvalidData(f"{table.name}: no errors below the header; allowed: at least one.")
-    return samples, errors, tuple(names)
+    return samples, errors, tuple(names), ()

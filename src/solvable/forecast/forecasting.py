@@ -28,7 +28,7 @@ from solvable.forecast.fit_quality import fit_chance, misfit_note
 from solvable.forecast.fitting import Fits, Fitted, fit_family
 from solvable.forecast.intervals import ConfidenceMixture, Profile, deviance_scale
 from solvable.forecast.noise import ReplicateNoise, replicate_noise
-from solvable.forecast.results import Diagnostics, Estimate, Forecast, Prediction, Score
+from solvable.forecast.results import Diagnostics, Estimate, Forecast, Needed, Prediction, Score
 
 
 def forecast(
@@ -38,6 +38,7 @@ def forecast(
     factors: Sequence[float] | None = None,
     confidence: float = 0.9,
     of: Literal["mean", "measurement"] = "mean",
+    error: float | None = None,
     resamples: int = 300,
     seed: int = 0,
     band_points: int = 24,
@@ -70,6 +71,8 @@ def forecast(
     of : {"mean", "measurement"}
         What the intervals cover: the mean error over replicates (default), or one new measurement
         with its noise.
+    error : float, optional
+        Error for which the number of samples is wanted, above 0.
     resamples : int
         Bootstrap curves per model, 100 to 100,000.
     seed : int
@@ -107,7 +110,7 @@ def forecast(
     True
     """
     asked = _asked_sizes(curve, at, factors)
-    _check(confidence, of, resamples, seed, band_points)
+    _check(confidence, of, error, resamples, seed, band_points)
     noise = replicate_noise(curve)
     diagnostics = _diagnostics(curve, noise)
     refusal = refusal_of(curve, noise)
@@ -147,10 +150,13 @@ def forecast(
         confidence,
         of,
         diagnostics,
-        tuple(predictor(float(n)) for n in asked),
+        predictor.predictions(asked),
         predictor.band(band_points),
         {name: _estimates(model, confidence) for name, model in fitted.items()},
         scores,
+        predictor.today,
+        predictor.floor(),
+        None if error is None else predictor.needed(error),
     )
 
 
@@ -181,32 +187,96 @@ class _Predictor:
             inflation * np.array([deviance_scale(model, float(n)) for n in asked])
             for model in self.fitted
         ]
+        last, half = float(curve.sizes[-1]), max(curve.sizes.size // 2, 3)
+        self.today = float(self._mixture(last).quantiles((0.5,))[0])
+        line = np.polyfit(
+            np.log(curve.sizes[-half:]), np.log(np.maximum(curve.expected[-half:], 1e-300)), 1
+        )
+        self.slope = min(float(line[0]), 0.0)
 
     def __call__(self, size: float) -> Prediction:
         """Return the predicted error with its interval, as quantiles of the averaged confidence."""
-        profiles = [Profile(model, self.curve.expected, size) for model in self.fitted]
-        # The calibration is computed at the requested sizes and interpolated between these sizes.
-        scales = [
-            float(np.interp(np.log(size), np.log(self.asked), calibrated))
-            for calibrated in self.scales
-        ]
-        mixture = ConfidenceMixture(profiles, self.weights, scales)
+        mixture = self._mixture(size)
         median, lower, upper = mixture.quantiles(self.levels)
         if self.of == "measurement":
             misfit = float(np.dot(self.weights, [model.misfit for model in self.fitted]))
             _, lower, upper = mixture.measurement_quantiles(self.levels, self.noise, misfit)
         if self.bend is not None:
             lower = min(lower, self.bend.error_at(size))
+        if size > self.curve.sizes[-1]:
+            median = self._centre(size, float(median), mixture)
         if size >= self.curve.sizes[-1] and self.of == "mean":
             median, upper = min(median, self.highest), min(upper, self.highest)
         if self.curve.tested is not None:
             median, upper = min(median, 1.0), min(upper, 1.0)
-        return Prediction(size, float(median), float(min(lower, median)), float(upper))
+        return Prediction(size, float(median), float(min(lower, median)), float(max(upper, median)))
+
+    def _mixture(self, size: float) -> ConfidenceMixture:
+        profiles = [Profile(model, self.curve.expected, size) for model in self.fitted]
+        # The calibration is computed at the requested sizes and interpolated between these sizes.
+        scales = [
+            float(np.interp(np.log(size), np.log(self.asked), calibrated))
+            for calibrated in self.scales
+        ]
+        return ConfidenceMixture(profiles, self.weights, scales)
+
+    def _centre(self, size: float, median: float, mixture: ConfidenceMixture) -> float:
+        """Move the median beyond the data towards what was measured."""
+        # A constant plus falling powers of n is convex on log-log axes, so beyond the data it falls at
+        # most like the power law through the last half of the sizes, unless features emerge late.
+        if self.bend is None:
+            median = max(median, self.today * (size / self.curve.sizes[-1]) ** self.slope)
+        # With confidence H that the error falls below today's e_k, the centre is m^(1 - w) e_k^w,
+        # w = 2 (1 - H): a flat curve is as plausible as a falling one if H = 1/2. On 101 simulated
+        # curves, this lowers the error where a floor is near, and costs less where there is none.
+        weight = min(2 * (1 - mixture.below(self.today)), 1.0)
+        return median ** (1 - weight) * max(median, self.today) ** weight
+
+    def predictions(self, sizes: Sequence[float] | np.ndarray) -> tuple[Prediction, ...]:
+        """Return predictions at increasing sizes; beyond the data, errors do not rise."""
+        found = [self(float(n)) for n in sizes]
+        for place in range(1, len(found)):
+            before, here = found[place - 1 : place + 1]
+            if before.samples >= self.curve.sizes[-1]:
+                ends = (
+                    min(getattr(one, part) for one in (before, here))
+                    for part in ("mean", "lower", "upper")
+                )
+                found[place] = Prediction(here.samples, *ends)
+        return tuple(found)
 
     def band(self, points: int) -> tuple[Prediction, ...]:
         """Return predictions from the smallest measured to the largest requested size."""
         last = max(float(self.asked[-1]), float(self.curve.sizes[-1]))
-        return tuple(self(float(n)) for n in np.geomspace(self.curve.sizes[0], last, points))
+        return self.predictions(np.geomspace(self.curve.sizes[0], last, points))
+
+    def floor(self) -> Estimate:
+        """Return the error that remains for any number of samples, with its interval."""
+        median, lower, upper = self._mixture(np.inf).quantiles(self.levels)
+        upper = min(upper, self.highest)
+        # Errors below a thousandth of today's count as none.
+        lower, median = (0.0 if end < 1e-3 * self.today else end for end in (lower, median))
+        return Estimate(float(min(median, upper)), float(lower), float(upper))
+
+    def needed(self, error: float) -> Needed:
+        """Return the number of samples at which the centre and the interval reach an error."""
+        last = float(self.curve.sizes[-1])
+        sizes = last * np.geomspace(1.0, 1000.0, 31)
+        found = self.predictions(sizes)
+
+        def first(ends: list[float]) -> float | None:
+            below = np.flatnonzero(np.array(ends) <= error)
+            if not below.size:
+                return None
+            place = int(below[0])
+            if place == 0:
+                return last
+            logs = np.log(np.maximum(ends[place - 1 : place + 1], 1e-300))
+            share = (logs[0] - np.log(error)) / (logs[0] - logs[1])
+            return float(sizes[place - 1] * (sizes[place] / sizes[place - 1]) ** share)
+
+        ends = ([getattr(one, part) for one in found] for part in ("mean", "lower", "upper"))
+        return Needed(error, *map(first, ends))
 
 
 def _families(curve: LearningCurve) -> tuple[Family, ...]:
@@ -236,7 +306,11 @@ def _asked_sizes(
     return np.unique(sizes)
 
 
-def _check(confidence: float, of: str, resamples: int, seed: int, band_points: int) -> None:
+def _check(
+    confidence: float, of: str, error: float | None, resamples: int, seed: int, band_points: int
+) -> None:
+    if error is not None and not 0 < error < np.inf:
+        raise InvalidParameter(f"error is {error}; allowed: finite numbers above 0.")
     if not 0.5 <= confidence <= 0.99:
         raise InvalidParameter(f"confidence is {confidence}; allowed: 0.5 to 0.99.")
     if of not in ("mean", "measurement"):

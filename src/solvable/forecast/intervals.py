@@ -115,6 +115,10 @@ class ConfidenceMixture:
         """Return, for each confidence level, the error below which the true error lies."""
         return np.exp(np.interp(levels, self.confidence, np.log(self.values)))
 
+    def below(self, value: float) -> float:
+        """Return the confidence that the error is below a value."""
+        return float(np.interp(np.log(value), np.log(self.values), self.confidence))
+
     def measurement_quantiles(
         self, levels: Sequence[float], noise: ReplicateNoise, misfit: float
     ) -> np.ndarray:

@@ -31,6 +31,16 @@ class Prediction:
 
 
 @dataclass(frozen=True)
+class Needed:
+    """Number of samples at which an error is reached; None if it is reached at no number."""
+
+    error: float
+    samples: float | None
+    fewest: float | None  # where the lower and the upper end of the interval reach the error
+    most: float | None
+
+
+@dataclass(frozen=True)
 class Score:
     """Quality of a model's fit, and of its prediction for the largest sizes from smaller sizes.
 
@@ -113,6 +123,12 @@ class Forecast(Shown, view="solvable.forecast.view"):
         Diagnostics of the data and the fits. ``fit_chance`` is the probability that noise alone
         deviates this much from the better fit; below 0.01, neither model fits. It is None without
         replicates, or if there are fewer than six sizes.
+    today : float or None
+        Error at the largest measured size by the fits.
+    floor : Estimate or None
+        Error that remains for any number of samples, with its interval.
+    needed : Needed or None
+        Number of samples for the error that was asked for.
     """
 
     model: ModelName | None
@@ -126,6 +142,21 @@ class Forecast(Shown, view="solvable.forecast.view"):
     band: tuple[Prediction, ...] = ()
     parameters: Mapping[str, Mapping[str, Estimate]] = field(default_factory=dict)
     scores: Mapping[str, Score] = field(default_factory=dict)
+    today: float | None = None
+    floor: Estimate | None = None
+    needed: Needed | None = None
+
+    @property
+    def unclear(self) -> tuple[float, ...]:
+        """Sizes beyond the data whose interval contains today's error."""
+        if self.today is None:
+            return ()
+        last = self.diagnostics.sizes[-1]
+        return tuple(
+            one.samples
+            for one in self.predictions
+            if one.samples > last and one.lower <= self.today <= one.upper
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return all results as plain dictionaries and lists, for JSON."""

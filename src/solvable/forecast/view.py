@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from solvable.forecast.fit_quality import fits
-from solvable.forecast.results import Forecast
+from solvable.forecast.results import Forecast, Needed
 from solvable.plots.figure import Figure, Marker, Series
 from solvable.plots.numbers import format_number
 from solvable.plots.tables import Cell, Column, Table
+from solvable.plots.words import listed
 
 
 def line(found: Forecast) -> str:
@@ -43,7 +44,51 @@ def summary(found: Forecast, name: str, *, details: bool = False) -> list[str | 
     parts: list[str | Cell | Table] = [Cell(f"{name}: {answer}", "bold")]
     for table in tables(found) if details else [prediction_table(found)]:
         parts += ["", table]
-    return [*parts, "", *map(Cell, (found.verdict, *found.diagnostics.notes))]
+    said = (*outcome_sentences(found), found.verdict, *found.diagnostics.notes)
+    return [*parts, "", *map(Cell, said)]
+
+
+def outcome_sentences(found: Forecast) -> list[str]:
+    """State whether the error falls at all, the floor, and the samples for a wanted error."""
+    sentences = []
+    level = f"{100 * found.confidence:g} % interval"
+    if found.unclear:
+        sizes = listed([f"n = {format_number(size)}" for size in found.unclear])
+        sentences.append(
+            f"Whether the error falls at all is not clear: the interval at {sizes} holds today's error "
+            f"of {format_number(found.today or 0.0, 3)}."
+        )
+    if found.floor is not None:
+        value, lower, upper = (
+            format_number(end, 2)
+            for end in (found.floor.value, found.floor.lower, found.floor.upper)
+        )
+        sentences.append(
+            f"The floor, which remains for any number of samples, is {value} "
+            f"({level}: {lower} to {upper})."
+        )
+    if found.needed is not None:
+        sentences.append(needed_sentence(found.needed, level, found.diagnostics.sizes[-1]))
+    return sentences
+
+
+def needed_sentence(needed: Needed, level: str, last: float) -> str:
+    """State the number of samples for an error, such as "between 3,000 and never"."""
+
+    def text(size: float | None, never: str) -> str:
+        return never if size is None else f"{float(f'{size:.2g}'):,.0f}"
+
+    error = format_number(needed.error, 3)
+    if needed.fewest is None:
+        return (
+            f"An error of {error} is not reached, at up to 1,000 times the largest size ({level})."
+        )
+    if needed.most is not None and needed.most <= last:
+        return f"An error of {error} is already reached at the largest size."
+    return (
+        f"An error of {error} needs {text(needed.samples, 'more than 1,000 times the measured')} "
+        f"samples ({level}: between {text(needed.fewest, 'never')} and {text(needed.most, 'never')})."
+    )
 
 
 def rows(found: Forecast) -> list[dict[str, Any]]:

@@ -14,7 +14,8 @@ from solvable.data.target import Target
 from solvable.errors import InvalidData, InvalidParameter
 from solvable.learn.calibration import Calibration
 from solvable.learn.fold_fits import outputs_of
-from solvable.learn.row_errors import digest_of, error_on
+from solvable.learn.row_errors import digest_of, error_on, of_classes
+from solvable.learn.training_range import Outside, TrainingRange, outside_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +37,8 @@ class Applied:
     probabilities : ndarray or None
         Calibrated probability of each class, shape (n, C), in the order of ``target.classes``; None for
         numbers, and for models without calibration.
+    outside : Outside or None
+        Rows and columns outside the range of the training rows; None if the model has no such range.
     """
 
     target: Target
@@ -44,6 +47,7 @@ class Applied:
     error: dict[str, Any] | None
     row_names: np.ndarray | None = None
     probabilities: np.ndarray | None = None
+    outside: Outside | None = None
 
 
 def applied(fitted: Any, preparation: Preparation, notes: Mapping[str, Any], data: Any) -> Applied:
@@ -52,12 +56,23 @@ def applied(fitted: Any, preparation: Preparation, notes: Mapping[str, Any], dat
     assert target is not None
     new = load_new(data, preparation)
     try:
+        known, outside = None, None
+        if notes.get("range"):  # models of earlier versions have none
+            known = TrainingRange.from_dict(notes["range"], new.X.shape[1], len(target.classes))
+        X = new.X if known is None or notes.get("times") else known.inputs(new.X)
         with threadpool_limits(limits=1):
-            codes = np.asarray(fitted.predict(new.X))
-            outputs = outputs_of(fitted, new.X) if notes.get("calibration") else None
-        probabilities = None
+            raw = np.asarray(fitted.predict(X))
+            outputs = outputs_of(fitted, X) if notes.get("calibration") else None
+        codes, probabilities = raw, None
         if outputs is not None:
             probabilities = _calibration(notes["calibration"]).probabilities(outputs)
+        if known is not None:
+            if not notes.get("times"):  # a trend in time leaves the range, and was tested so
+                codes = known.predicted(raw)
+            limited = int(np.count_nonzero(codes != raw))
+            outside = outside_of(known, new.X, preparation.parts, limited)
+            if probabilities is not None:
+                probabilities = known.probabilities(probabilities, new.X)
         predicted = target.decode(codes)
         error = error_on(new, codes, target, notes)
     except (ValueError, TypeError, IndexError, KeyError, AttributeError) as reason:
@@ -66,8 +81,13 @@ def applied(fitted: Any, preparation: Preparation, notes: Mapping[str, Any], dat
             "`solvable learn`."
         ) from reason
     if error is not None:
+        if target.classes and new.y is not None:
+            some = None if probabilities is None else probabilities[new.labelled]
+            error |= of_classes(codes[new.labelled], new.y[new.labelled], some)
         error["training_rows"] = digest_of(new.X) == notes.get("data_fingerprint")
-    return Applied(target, predicted, tuple(new.treatments), error, new.row_names, probabilities)
+    said = outside.sentences(target.name) if outside is not None else []
+    treatments = (*new.treatments, *said)
+    return Applied(target, predicted, treatments, error, new.row_names, probabilities, outside)
 
 
 def _calibration(fields: Any) -> Calibration:

@@ -80,6 +80,8 @@ class Reliability:
     deviation: float
     chance: float
     calibration: Calibration  # fitted to the held-out rows of all folds, stored with the model
+    # mean probability, observed share and its standard error in each of the ten bins
+    bins: tuple[tuple[float, float, float], ...] = ()
 
 
 def reliability_of(
@@ -104,6 +106,7 @@ def reliability_of(
         deviation,
         chance,
         Calibration.fit(np.concatenate(outputs), true),
+        bins_of(predicted, true),
     )
 
 
@@ -127,16 +130,35 @@ def log_loss(probabilities: np.ndarray, codes: np.ndarray) -> float:
 
 def deviation_of(probabilities: np.ndarray, codes: np.ndarray) -> tuple[float, float]:
     """Return the mean deviation of probabilities from observed shares, and that expected by chance."""
-    # Class 1 of two classes; the predicted class of more. Ten bins with equal numbers of rows.
-    if probabilities.shape[1] == 2:
-        stated, happened = probabilities[:, 1], codes == 1
-    else:
-        stated = probabilities.max(axis=1)
-        happened = probabilities.argmax(axis=1) == codes
-    bins = np.array_split(np.argsort(stated, kind="stable"), min(10, len(codes)))
+    stated, happened, bins = _binned(probabilities, codes)
     found = [abs(stated[rows].mean() - happened[rows].mean()) for rows in bins]
     # A normal variable of variance v has mean absolute value sqrt(2 v / pi).
     variances = [np.sum(stated[rows] * (1 - stated[rows])) / len(rows) ** 2 for rows in bins]
     weights = [len(rows) for rows in bins]
     by_chance = np.sqrt(2 / np.pi * np.array(variances))
     return float(np.average(found, weights=weights)), float(np.average(by_chance, weights=weights))
+
+
+def bins_of(probabilities: np.ndarray, codes: np.ndarray) -> tuple[tuple[float, float, float], ...]:
+    """Return mean probability, observed share and standard error of each of ten bins."""
+    stated, happened, bins = _binned(probabilities, codes)
+    return tuple(
+        (
+            float(stated[rows].mean()),
+            float(happened[rows].mean()),
+            float(happened[rows].std() / len(rows) ** 0.5),
+        )
+        for rows in bins
+    )
+
+
+def _binned(
+    probabilities: np.ndarray, codes: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
+    """Return stated probabilities, whether they happened, and ten bins with equal numbers of rows."""
+    # Class 1 of two classes; the predicted class of more.
+    if probabilities.shape[1] == 2:
+        stated, happened = probabilities[:, 1], codes == 1
+    else:
+        stated, happened = probabilities.max(axis=1), probabilities.argmax(axis=1) == codes
+    return stated, happened, np.array_split(np.argsort(stated, kind="stable"), min(10, len(codes)))

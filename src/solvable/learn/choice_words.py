@@ -35,9 +35,15 @@ def reason_sentences(found: Learned) -> list[str]:
     sentences = []
     if tied:
         listed = "; ".join(f"{score.title} ({value_text(score, found)})" for score in tied)
-        by_error = not found.metric and chosen.auc is None
-        rule = BLENDED if by_error and any(s.key == BLEND for s in found.methods) else RULE
-        sentences.append(f"Not clearly worse on these {chosen.test_rows} rows: {listed}. {rule}")
+        sentences.append(f"Not clearly worse on these {chosen.test_rows} rows: {listed}.")
+    constant = next(score for score in found.methods if score.key == CONSTANT)
+    tied_errors = not any(score.beats_constant for score in found.methods)
+    if found.metric == "log-loss" and tied_errors and chosen.key != CONSTANT:
+        sentences.insert(
+            0,
+            "No method has clearly fewer wrong predictions than always predicting "
+            f"{constant.title}, so the log loss of the probabilities decides.",
+        )
     if chosen.auc is not None and not found.metric:
         sentences.append(
             "Choose the output above which a row is assigned to the smaller class by the cost of the two "
@@ -46,6 +52,12 @@ def reason_sentences(found: Learned) -> list[str]:
     stored = name(chosen) if chosen.key != CONSTANT else f"always predicts {chosen.title}"
     sentences.append(f"The stored model ({stored}) is fitted to all {found.n_samples} rows.")
     return sentences
+
+
+def rule(found: Learned) -> str:
+    """State how the method is chosen."""
+    by_error = not found.metric and found.chosen.auc is None
+    return BLENDED if by_error and any(one.key == BLEND for one in found.methods) else RULE
 
 
 def name(score: MethodScore) -> str:

@@ -91,18 +91,19 @@ class Design:
         folds = deal_folds(parts, np.arange(len(y)), classes, seed=self.seed)
         names = [name for name in REMARKS if name != "whitened" or self._is_correlated(X)]
         losses = {name: np.zeros(len(y)) for name in names}
+        left = list(names)
         for part in range(parts):
             inside = folds != part
             if len(np.unique(y[inside])) < 2:
                 return "directions"
-            for name in names:
+            for name in left:
                 model = self._to_compare(name).fit(X[inside], y[inside])
                 off = model.predict(X[~inside]) - y[~inside]
                 losses[name][~inside] = off**2 if self.regression else off != 0
-        best = min(
-            set(names) - {"whitened"}, key=lambda name: (losses[name].sum(), names.index(name))
-        )
-        if "whitened" not in names:
+            left = _with_chance(losses, left, folds <= part)
+        plain = [name for name in left if name != "whitened"]
+        best = min(plain, key=lambda name: (losses[name].sum(), names.index(name)))
+        if "whitened" not in left:
             return best
         # Without whitening, directions are easier to attribute to columns. On planted tables a margin
         # of half a standard error costs no accuracy, and one of a whole standard error loses directions.
@@ -155,6 +156,19 @@ class Design:
         if self.regression:
             return NeuralLoFiRegressor(blocks, label_map="tanh", **options)
         return NeuralLoFiClassifier(blocks, centre_labels=True, **options)
+
+
+def _with_chance(losses: dict[str, np.ndarray], names: list[str], rows: np.ndarray) -> list[str]:
+    """Return the forms that may still have the smallest loss, after the losses on some rows."""
+    # A form with a mean loss three standard errors above the best is fitted to no further part.
+    plain = [name for name in names if name != "whitened"]
+    best = losses[min(plain, key=lambda name: losses[name][rows].sum())][rows]
+    kept = []
+    for name in names:
+        more = losses[name][rows] - best
+        if more.mean() <= 3 * more.std() / len(more) ** 0.5:
+            kept.append(name)
+    return kept
 
 
 def width_for(training_rows: int) -> Width:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from solvable.learn.choice_words import with_the
 from solvable.learn.results import LayerFound, Learned
 from solvable.learn.words import error_name
 from solvable.plots.figure import Figure, Marker, Series
@@ -22,10 +23,78 @@ CAPTION = (
 
 
 def learn_figures(found: Learned) -> list[Figure]:
-    """Return one figure of direction strengths per filter, and the learning curve if it was measured."""
-    figures = [strength_figure(found, layer) for layer in found.found if layer.signals]
+    """Return the figures of errors, effects, strengths of directions, and the learning curve."""
+    figures = judged_figures(found) + effect_figures(found)
+    figures += [strength_figure(found, layer) for layer in found.found if layer.signals]
     if len(found.outlook.curve) > 1:
         figures.append(curve_figure(found))
+    return figures
+
+
+def judged_figures(found: Learned) -> list[Figure]:
+    """Draw predictions against the target, or observed shares against probabilities."""
+    who = with_the(found.chosen)
+    if found.is_regression and len(found.truth) > 1:
+        ends = [float(found.truth.min()), float(found.truth.max())]
+        step = -(-len(found.truth) // 1000)  # more points than a thousand cover each other
+        points = Series(
+            "rows", found.predictions[::step], found.truth[::step], kind="points", colour=0
+        )
+        return [
+            Figure(
+                name="learn-predictions",
+                title="Predictions of unseen rows",
+                x_label=f"predicted {found.target}",
+                y_label=found.target,
+                series=(
+                    Series("prediction = target", ends, ends, kind="dashed", colour=-1),
+                    points,
+                ),
+                caption=f"Each point is a row, predicted by {who} fitted without it.",
+            )
+        ]
+    if found.reliability is None or not found.reliability.bins:
+        return []
+    stated, observed, errors = (list(one) for one in zip(*found.reliability.bins, strict=True))
+    what = f"class {found.class_labels[1]!r}" if len(found.class_labels) == 2 else "predicted class"
+    return [
+        Figure(
+            name="learn-calibration",
+            title="Probabilities against observed shares",
+            x_label=f"probability of the {what}",
+            y_label="observed share",
+            series=(
+                Series("equal", [0.0, 1.0], [0.0, 1.0], kind="dashed", colour=-1),
+                Series("bins of rows", stated, observed, kind="points", error=errors, colour=0),
+            ),
+            caption=f"Ten bins of unseen rows by their probability of the {what}, with standard errors, "
+            f"for {who}.",
+        )
+    ]
+
+
+def effect_figures(found: Learned) -> list[Figure]:
+    """Draw the mean prediction along each important column of numbers."""
+    figures = []
+    for number, effect in enumerate(found.explained.effects, start=1):
+        if effect.is_text:
+            continue
+        what = f"probability of {effect.label}" if effect.label else f"prediction of {found.target}"
+        figures.append(
+            Figure(
+                name=f"learn-effect-{number}",
+                title=f"Effect of {effect.column}",
+                x_label=effect.column,
+                y_label=f"mean {what}",
+                series=(
+                    Series("", effect.numbers, effect.means, colour=0),
+                    Series("mean over rows", effect.numbers, effect.means, kind="points", colour=0),
+                ),
+                caption=f"Mean {what} by {with_the(found.chosen)} if {effect.column} has this value in "
+                "all rows, from its 5 % to its 95 % quantile. Correlated columns have their quantile at "
+                "the same level, and all others stay as they are.",
+            )
+        )
     return figures
 
 

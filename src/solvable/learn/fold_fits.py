@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -14,9 +15,10 @@ from solvable.arrays import random_stream
 from solvable.data.dataset import Split
 from solvable.errors import SolvableError
 from solvable.learn.attribution import Attribution, attribute
-from solvable.learn.competitors import LEARNED, methods
+from solvable.learn.competitors import CONSTANT, LEARNED, methods
 from solvable.learn.design import Design
 from solvable.learn.held_out_signal import Unseen, unseen_signal
+from solvable.learn.training_range import TrainingRange
 from solvable.progress import Progress
 
 
@@ -31,6 +33,14 @@ class Task:
     rows: int  # number of training rows
     keep_model: bool = False
     attributed: bool = False  # True to attribute the learned directions to columns
+    limited: bool = True  # False to let numbers leave the range of training, as trends in time do
+
+    deadline: float = math.inf  # time after which the fit is left out unless it is needed
+
+    @property
+    def is_needed(self) -> bool:
+        """Return True for fits without which there is no result."""
+        return self.fold < 0 or self.method in (LEARNED, CONSTANT)
 
     def ready(self) -> Task:
         """Return the same task with prepared rows."""
@@ -77,6 +87,9 @@ def measure(task: Task) -> Measured:
     """Fit a method and predict the test rows; if a competitor's fit fails, return the reason."""
     from threadpoolctl import threadpool_limits
 
+    if time.time() > task.deadline and not task.is_needed:
+        late = "not fitted, as the time limit was reached"
+        return Measured(task.method, task.fold, task.rows, np.empty(0), failure=late)
     method = next(method for method in methods(task.design) if method.key == task.method)
     split = task.split() if callable(task.split) else task.split
     X, y = split.X_train, split.y_train
@@ -95,7 +108,13 @@ def measure(task: Task) -> Measured:
         try:
             model = method.fit(X, y) if method.fit else method.make().fit(X, y)
             tested = len(split.y_test) > 0
-            predicted = model.predict(X_test) if tested else np.empty(0)
+            # New rows are predicted with the same limits, so the error includes these.
+            limits = None
+            if task.design.regression and task.limited:
+                limits = TrainingRange.of(split.X_train, split.y_train, 0)
+                X_test = limits.inputs(X_test)
+            predicted = np.asarray(model.predict(X_test)) if tested else np.empty(0)
+            predicted = predicted if limits is None else limits.predicted(predicted)
             scores = None if task.design.regression or not tested else outputs_of(model, X_test)
         except SolvableError as error:
             if task.method == LEARNED:
@@ -167,12 +186,18 @@ def measure_all(
     keeper: Keeper | None = None,
     before: int = 0,
     after: Sequence[Task] = (),
+    deadline: float = math.inf,
 ) -> list[Measured]:
     """Run all tasks, the longest first; the results do not depend on the number of workers.
 
-    Progress counts also the fits before these, and the expected cost of those after them.
+    After the deadline, a time as of `time.time()`, only fits that the result needs are made; with a
+    deadline, the fastest methods come first. Progress counts also the fits before these, and the
+    expected cost of those after them.
     """
     ordered = sorted(tasks, key=lambda task: task.cost, reverse=True)
+    if deadline < math.inf:
+        ordered.sort(key=lambda task: (not task.is_needed, task.cost))
+        ordered = [replace(task, deadline=deadline) for task in ordered]
     costs = {(task.method, task.fold, task.rows): task.cost for task in ordered}
     results = []
     for task in ordered if keeper else ():

@@ -8,9 +8,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from solvable.learn import choice_words, direction_words, words
+from solvable.learn import choice_words, direction_words, importance_words, words
 from solvable.learn.figures import CAPTION, draw_pictures, learn_figures
-from solvable.learn.results import Learned
+from solvable.learn.results import LayerFound, Learned
 from solvable.pages.environment import GENERATOR, drawings, page_environment, picture
 from solvable.plots.files import check_names, write_atomically
 from solvable.plots.recording_backend import record
@@ -33,7 +33,7 @@ def interval_places(found: Learned) -> list[tuple[float, float, float] | None]:
         else:
             left, right, dot = (
                 100 * min(max(part or 0.0, 0.0), top) / top
-                for part in (score.lower, score.upper, score.error)
+                for part in (*words.ends_of(score, found), score.error)
             )
             places.append((left, right, dot))
     return places
@@ -68,6 +68,7 @@ def _html(found: Learned, command: str, model: str) -> str:
         words=words,
         choice=choice_words,
         directions=direction_words,
+        columns=importance_words,
         unequal=any(score.balanced_error is not None for score in found.methods),
         generator=f"{GENERATOR} {version('solvable')}",
         lines=list(zip(found.methods, interval_places(found), strict=True)),
@@ -94,18 +95,27 @@ def _filters(found: Learned) -> str:
     return f"data:image/svg+xml;base64,{b64encode(draw_pictures(found)).decode()}"
 
 
+def _held(layer: LayerFound) -> int:
+    """Return the number of directions that hold on unseen rows, or of all if that was not measured."""
+    looked = [one.confirmed for one in layer.strongest if one.confirmed is not None]
+    return sum(looked) if looked else layer.directions
+
+
 def _cards(found: Learned) -> list[tuple[str, str, str]]:
     """Return the number, name and interval of each of the report's three answers."""
     score = found.chosen
     value, interval = percents(score.error, *found.ends)
-    cards = [
-        (value, words.error_name(found), f"{interval} on unseen rows, {score.title}"),
-        (
-            " and ".join(str(layer.directions) for layer in found.found),
+    named = [one for one in found.explained.importance if one.named]
+    if found.explained.importance:
+        many = f"of {len(found.explained.importance)}, for {choice_words.with_the(score)}"
+        second = (str(len(named)), "columns or groups of correlated ones matter", many)
+    else:
+        second = (
+            " and ".join(str(_held(layer)) for layer in found.found),
             "directions carry signal",
             f"in {found.n_samples} rows, learned features",
-        ),
-    ]
+        )
+    cards = [(value, words.error_name(found), f"{interval} on unseen rows, {score.title}"), second]
     if found.outlook.expected:
         twice = found.outlook.expected[1]
         value, interval = percents(twice.error, twice.lower, twice.upper)

@@ -12,6 +12,7 @@ from importlib.metadata import version
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from solvable.data.dataset import Dataset, NewData
 from solvable.errors import InvalidData
@@ -19,14 +20,16 @@ from solvable.learn.blend import Blend, blend_of, blended, fitted_blend
 from solvable.learn.calibration import Reliability, reliability_of
 from solvable.learn.competitors import BLEND, CONSTANT, LEARNED
 from solvable.learn.directions import layers_found, made_of, pictures_of
-from solvable.learn.fold_fits import Keeper, Measured, measure_all
+from solvable.learn.fold_fits import Keeper, Measured, measure_all, outputs_of
+from solvable.learn.importance import Explained, explained, predicting
 from solvable.learn.judged_rows import check_test, judged
-from solvable.learn.named_error import named_error, widened
+from solvable.learn.named_error import named_error, top_of, widened
 from solvable.learn.plan import Plan
-from solvable.learn.request import Request
+from solvable.learn.request import Metric, Request
 from solvable.learn.results import CurvePoint, Learned, MethodScore, Outlook
 from solvable.learn.row_errors import digest_of
 from solvable.learn.scoring import Losses, by_metric, of_all_rows, outlook_of, score_methods
+from solvable.learn.training_range import TrainingRange
 from solvable.learn.warning_sentences import IN_GROUPS, warnings_of
 from solvable.progress import Progress
 
@@ -45,7 +48,7 @@ NO_MEAN = (
 
 def fingerprint_of(dataset: Dataset, request: Request) -> tuple[str, str]:
     """Return two digests: one of the data set and request, one of the inputs alone."""
-    data = digest_of(dataset.X)
+    data = digest_of(dataset.as_new)
     digest = hashlib.blake2b(data.encode(), digest_size=8)
     digest.update(np.ascontiguousarray(dataset.y).data)
     names = [dataset.columns, dataset.class_labels, dataset.kind, dataset.target]
@@ -114,11 +117,13 @@ def learn(
         check_test(test, dataset)
     plan = Plan(dataset, request or Request())
     options: dict[str, Any] = {"progress": progress, "keeper": keeper}
+    if plan.request.seconds is not None:
+        options["deadline"] = time.time() + plan.request.seconds
     # The recommended method is not known yet; a kernel takes a typical time.
     later = plan.later_tasks(["nngp"])
     measured = measure_all(plan.tasks, workers=plan.workers(workers), after=later, **options)
     by_method, blend = _by_method(plan, measured)
-    chosen = _chosen(_scored(plan, measured, by_method, blend))
+    chosen = _chosen(_scored(plan, measured, by_method, blend)[0])
     tasks = plan.later_tasks(_members(chosen, blend))
     before = len(plan.tasks)
     measured += measure_all(tasks, workers=plan.workers(workers), before=before, **options)
@@ -161,17 +166,23 @@ def _scored(
     measured: list[Measured],
     by_method: dict[str, list[Measured]],
     blend: Blend | None,
-) -> tuple[MethodScore, ...]:
-    """Return the scores of all methods; one of them is recommended."""
+) -> tuple[tuple[MethodScore, ...], Metric | None]:
+    """Return the scores of all methods, one of them recommended, and the metric that decides."""
     losses, compared = _losses(plan), list(plan.methods)
     if blend:  # above the constant, which stays the last
         compared.insert(-1, blend.method(compared))
     labels, better = plan.dataset.class_labels, bool(blend and blend.is_better)
     scores = score_methods(compared, by_method, losses, labels, blended=better)
-    if plan.request.metric is not None:
-        scores = by_metric(plan.request.metric, scores, by_method, losses)
+    metric = plan.request.metric
+    if metric is not None:
+        scores = by_metric(metric, scores, by_method, losses)
+    elif plan.classes and _chosen(scores) == CONSTANT:
+        # Probabilities may carry signal even if no method has clearly fewer wrong predictions.
+        by_loss = by_metric("log-loss", scores, by_method, losses)
+        if _chosen(by_loss) != CONSTANT:
+            scores, metric = by_loss, "log-loss"
     final = _of_all_rows(measured, LEARNED)
-    return (of_all_rows(scores[0], final), *scores[1:])
+    return (of_all_rows(scores[0], final), *scores[1:]), metric
 
 
 def _chosen(scores: Sequence[MethodScore]) -> str:
@@ -191,7 +202,7 @@ def _assembled(plan: Plan, measured: list[Measured]) -> Learned:
     request, dataset = plan.request, plan.dataset
     fingerprint, data_fingerprint = fingerprint_of(dataset, request)
     losses, (by_method, blend) = _losses(plan), _by_method(plan, measured)
-    methods = _scored(plan, measured, by_method, blend)
+    methods, metric = _scored(plan, measured, by_method, blend)
     chosen = _chosen(methods)
     final, learned = _of_all_rows(measured, LEARNED), by_method[LEARNED]
     predictions = np.empty(len(plan.y))
@@ -216,17 +227,20 @@ def _assembled(plan: Plan, measured: list[Measured]) -> Learned:
         rows = None if losses.regression else float(tested.sum())
         outlook = outlook_of(curve, len(plan.y), shared=shared, tested=rows, seed=request.seed)
         if chosen != CONSTANT:
-            error = named_error(methods, request.metric, by_method, losses, outlook.confidence)
+            error = named_error(methods, metric, by_method, losses, outlook.confidence)
+            top = min(top_of(methods, by_method, losses), math.inf if losses.regression else 1.0)
             outlook = (
                 Outlook(curve, verdict=NO_MEAN)
                 if math.isinf(error.upper)
-                else widened(outlook, error, rate=not losses.regression)
+                else widened(outlook, error, top=top)
             )
     else:
         outlook = Outlook(curve, verdict=NOTHING_FOUND)
     error = named_error(
-        methods, request.metric, by_method, losses, curve=() if chosen == CONSTANT else curve
+        methods, metric, by_method, losses, curve=() if chosen == CONSTANT else curve
     )
+    model = _model(plan, measured, by_method, chosen, blend)
+    reliability = _reliability(plan, by_method[chosen])
     return Learned(
         name=dataset.name,
         n_samples=len(plan.y),
@@ -249,16 +263,20 @@ def _assembled(plan: Plan, measured: list[Measured]) -> Learned:
         fingerprint=fingerprint,
         data_fingerprint=data_fingerprint,
         versions={name: version(name) for name in ("solvable", "numpy", "scipy", "scikit-learn")},
-        model=_model(plan, measured, by_method, chosen, blend),
+        model=model,
         features=final.model,
         preparation=dataset.preparation,
-        metric=request.metric or "",
-        reliability=_reliability(plan, by_method[chosen]),
+        metric=metric or "",
+        reliability=reliability,
         pictures=pictures_of(final.model, dataset.X[plan.rows], dataset.image_shape),
         predictions=predictions[tested],
+        truth=plan.y[tested],
         rows=plan.rows[tested],
         row_folds=plan.folds[tested],
         warnings=warnings,
+        explained=_explained(plan, measured, by_method, chosen, blend, losses, model, reliability),
+        range=TrainingRange.of(dataset.X[plan.rows], plan.y, plan.classes),
+        in_time=plan.dealt.times is not None,
     )
 
 
@@ -290,6 +308,12 @@ def _model(
     if not blend or chosen != BLEND:
         return _of_all_rows(measured, chosen).model
     models = {key: _of_all_rows(measured, key).model for key in blend.weights}
+    return _blended_model(plan, by_method, blend, models)
+
+
+def _blended_model(
+    plan: Plan, by_method: dict[str, list[Measured]], blend: Blend, models: dict[str, Any]
+) -> Any:
     return fitted_blend(
         blend.weights,
         models,
@@ -299,6 +323,58 @@ def _model(
         classes=plan.classes,
         columns=plan.dataset.X.shape[1],
     )
+
+
+def _explained(
+    plan: Plan,
+    measured: list[Measured],
+    by_method: dict[str, list[Measured]],
+    chosen: str,
+    blend: Blend | None,
+    losses: Losses,
+    model: Any,
+    reliability: Reliability | None,
+) -> Explained:
+    """Explain the recommended model by its columns, with the models of the folds on their test rows."""
+    if chosen == CONSTANT or plan.dataset.image_shape is not None:
+        return Explained()
+    if plan.classes and reliability is None:  # without probabilities there is no smooth loss
+        return Explained()
+    probabilities = None
+    if reliability is not None:
+        calibration, classes = reliability.calibration, plan.classes
+
+        def probabilities(one: Any, X: np.ndarray) -> np.ndarray:
+            outputs = np.asarray(outputs_of(one, X))
+            return calibration.probabilities(outputs)[:, :classes]
+
+        skill = reliability.constant_log_loss - reliability.log_loss
+    else:
+        own, none = (losses.of_all(by_method[key]) for key in (chosen, CONSTANT))
+        assert own is not None
+        assert none is not None
+        skill = float(none.mean() - own.mean())
+    members, folds = _members(chosen, blend), []
+    for fold in range(plan.request.folds):
+        fits = [fit for key in members for fit in by_method[key] if fit.fold == fold]
+        if any(fit.model is None for fit in fits):
+            continue
+        one = fits[0].model
+        if blend and chosen == BLEND:
+            of_fold = {fit.method: fit.model for fit in fits}
+            one = _blended_model(plan, by_method, blend, of_fold)
+        folds.append((predicting(one, probabilities), plan.split_of(fold)()))
+    with threadpool_limits(limits=1):
+        return explained(
+            folds,
+            predicting(model, probabilities),
+            plan.dataset.X[plan.rows],
+            plan.dataset.preparation,
+            labels=plan.dataset.class_labels,
+            skill=skill,
+            scale=losses.variance,
+            seed=plan.request.seed,
+        )
 
 
 def _fits_of_curve(

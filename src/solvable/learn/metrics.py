@@ -113,7 +113,10 @@ def not_clearly_worse(metric: Metric, scored: Mapping[str, Scored], best: str) -
     others = set(scored) - {best, CONSTANT}
     limit = _quantile(scored[best], len(others))
     gaps = {key: _gap(metric, scored, key, best) for key in others}
-    return {key for key, (less, error) in gaps.items() if less <= limit * error}
+    tied = {key for key, (less, error) in gaps.items() if less <= limit * error}
+    # A method no better than the constant is worse, also if few rows leave its difference uncertain.
+    none = _gap(metric, scored, CONSTANT, best)[0] if CONSTANT in scored else np.inf
+    return {key for key in tied if gaps[key][0] < none}
 
 
 def _gap(metric: Metric, scored: Mapping[str, Scored], key: str, best: str) -> tuple[float, float]:

@@ -61,7 +61,21 @@ def named_error(
     if math.isinf(max(ends)):
         return found._replace(lower=0.0, upper=math.inf)
     lower = lower_end_with_all_rows(found, curve, len(losses.y), confidence)
-    return found._replace(lower=lower, upper=max(ends))
+    return found._replace(
+        lower=lower, upper=min(max(ends), top_of(scores, measured, losses, confidence))
+    )
+
+
+def top_of(
+    scores: Sequence[MethodScore],
+    measured: Mapping[str, Sequence[Measured]],
+    losses: Losses,
+    confidence: float = CONFIDENCE,
+) -> float:
+    """Return the constant's upper end if the recommended method is clearly better, else infinity."""
+    clear = next(score for score in scores if score.recommended).beats_constant
+    rows = losses.of_all(measured[CONSTANT]) if clear else None
+    return math.inf if rows is None else losses.interval(rows, confidence).upper
 
 
 def lower_end_with_all_rows(
@@ -117,15 +131,17 @@ def inflation_of(fits: Sequence[Measured], losses: Losses) -> float:
     return 1 + float(np.sum(shares))
 
 
-def widened(outlook: Outlook, error: Interval, *, rate: bool) -> Outlook:
-    """Widen the intervals of forecasts to at least the relative width of that of the measured error."""
+def widened(outlook: Outlook, error: Interval, *, top: float) -> Outlook:
+    """Widen the intervals of forecasts to at least the relative width of that of the measured error.
+
+    No interval reaches beyond `top`, the error of the constant.
+    """
     if not error.value:
         return outlook
-    top = 1.0 if rate else np.inf
 
     def ends(mean: float, lower: float, upper: float) -> tuple[float, float]:
         scale = mean / error.value
-        return min(lower, scale * error.lower), max(upper, min(scale * error.upper, top))
+        return min(lower, scale * error.lower), max(mean, min(max(upper, scale * error.upper), top))
 
     expected = [
         replace(one, lower=low, upper=high)
@@ -133,4 +149,5 @@ def widened(outlook: Outlook, error: Interval, *, rate: bool) -> Outlook:
         for low, high in [ends(one.error, one.lower, one.upper)]
     ]
     band = [(rows, mean, *ends(mean, low, high)) for rows, mean, low, high in outlook.band]
-    return replace(outlook, expected=tuple(expected), band=tuple(band))
+    floor = outlook.floor and (outlook.floor[0], *ends(*outlook.floor))
+    return replace(outlook, expected=tuple(expected), band=tuple(band), floor=floor)

@@ -54,8 +54,8 @@ class Plan:
         # For images, directions are shown as pictures, so no fold attributes directions to pixels.
         attributed = self.dataset.image_shape is None
         for fold in range(self.request.folds):
-            train, test = self.dealt.train(fold), np.flatnonzero(self.folds == fold)
-            split = self._split(train, test)
+            train = self.dealt.train(fold)
+            split = self.split_of(fold)
             tasks += [
                 Task(
                     method.key,
@@ -63,11 +63,18 @@ class Plan:
                     split,
                     design,
                     len(train),
+                    # The importance of columns needs the models of tables; large ones only once.
+                    keep_model=attributed and (fold == 0 or design.width == math.inf),
                     attributed=attributed and method.key == LEARNED,
+                    limited=self.dealt.times is None,
                 )
                 for method in self.methods
             ]
         return tasks
+
+    def split_of(self, fold: int) -> Callable[[], Split]:
+        """Return a function that prepares the training and test rows of a fold."""
+        return self._split(self.dealt.train(fold), np.flatnonzero(self.folds == fold))
 
     def _of_all_rows(self, method: str) -> Task:
         X, y, none = self.dataset.X[self.rows], self.y, slice(0, 0)
@@ -92,7 +99,11 @@ class Plan:
             for part in parts.values():
                 if len(part) < len(train) and len(np.unique(self.y[part])) > 1:
                     smaller = self._split(part, test)
-                    tasks += [Task(key, fold, smaller, self.design, len(part)) for key in curves]
+                    limited = self.dealt.times is None
+                    tasks += [
+                        Task(key, fold, smaller, self.design, len(part), limited=limited)
+                        for key in curves
+                    ]
         return tasks
 
     def _split(self, train: np.ndarray, test: np.ndarray) -> Callable[[], Split]:

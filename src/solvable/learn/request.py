@@ -51,6 +51,8 @@ class Request:
     metric : str, optional
         Measure by which methods are chosen: accuracy, balanced-accuracy, auc, log-loss, r2, mae.
         [default: wrong predictions, or variance not explained]
+    seconds : float, optional
+        Time after which no further method is fitted. [default: no limit]
 
     Raises
     ------
@@ -70,10 +72,13 @@ class Request:
     rows: int = 20_000
     seed: int = 0
     metric: Metric | None = None
+    seconds: float | None = None
 
     def __post_init__(self) -> None:
         if self.metric is not None and self.metric not in METRICS:
             raise InvalidParameter(unknown_choice("metric", self.metric, tuple(METRICS)))
+        if self.seconds is not None and not 0 < self.seconds < math.inf:
+            raise InvalidParameter(f"seconds is {self.seconds}; allowed: finite numbers above 0.")
         for name, least, most in (
             ("folds", 2, 20),
             ("layers", 1, 5),

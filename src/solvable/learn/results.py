@@ -12,6 +12,8 @@ import numpy as np
 
 from solvable.learn.applied import Applied, applied, probability_columns
 from solvable.learn.calibration import Reliability
+from solvable.learn.importance import Explained
+from solvable.learn.training_range import TrainingRange
 from solvable.plots.displayed import Shown
 
 Verdict: TypeAlias = Literal["better", "worse", "no difference"]
@@ -172,6 +174,10 @@ class Outlook:
     verdict: str = ""  # sentence about the fitted laws, or the reason for a missing forecast
     notes: tuple[str, ...] = ()
     method: str = ""  # key of the method
+    floor: tuple[float, float, float] | None = (
+        None  # error for any number of rows, with its interval
+    )
+    unclear: bool = False  # True if the fits allow that the error does not fall with twice the rows
 
 
 @dataclass(frozen=True, repr=False)
@@ -224,6 +230,8 @@ class Learned(Shown, view="solvable.learn.view"):
         Pictures of the first filter's strongest directions, shape (k, height, width).
     predictions : ndarray
         Prediction of every tested row by the recommended method, fitted without that row.
+    truth : ndarray
+        Number or class code of every tested row.
     rows, row_folds : ndarray of int
         Indices of the tested rows in the data set, and the fold of each tested row.
     preparation : Preparation or None
@@ -240,6 +248,12 @@ class Learned(Shown, view="solvable.learn.view"):
         squared errors seem to have no finite mean.
     test : dict or None
         Error of the model fitted to all rows, on the rows of another file.
+    range : TrainingRange or None
+        Range of the training rows; not part of the JSON.
+    explained : Explained
+        Columns that the recommended model uses: importance on held-out rows, effects, interactions.
+    in_time : bool
+        True if rows were predicted from earlier rows.
     warnings : tuple of str
         Reasons why the measured error may be too small, as sentences without full stop.
     """
@@ -269,6 +283,7 @@ class Learned(Shown, view="solvable.learn.view"):
     preparation: Any = field(default=None, repr=False)
     pictures: np.ndarray | None = field(default=None, repr=False)
     predictions: np.ndarray = field(default_factory=lambda: np.empty(0), repr=False)
+    truth: np.ndarray = field(default_factory=lambda: np.empty(0), repr=False)
     rows: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=int), repr=False)
     row_folds: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=int), repr=False)
     warnings: tuple[str, ...] = ()
@@ -277,6 +292,9 @@ class Learned(Shown, view="solvable.learn.view"):
     test: dict[str, Any] | None = None
     features: Any = field(default=None, repr=False)
     interval: tuple[float, float] | None = None
+    range: TrainingRange | None = field(default=None, repr=False)
+    in_time: bool = False
+    explained: Explained = field(default_factory=Explained)
 
     @property
     def is_regression(self) -> bool:
@@ -314,6 +332,8 @@ class Learned(Shown, view="solvable.learn.view"):
             "variance": None if deviation is None else deviation**2,
             "data_fingerprint": self.data_fingerprint,
             "versions": dict(self.versions),
+            "range": self.range and self.range.to_dict(),
+            "times": self.in_time,
         }
 
     def applied(self, data: Any) -> Applied:
@@ -348,8 +368,10 @@ class Learned(Shown, view="solvable.learn.view"):
             "preparation",
             "pictures",
             "predictions",
+            "truth",
             "rows",
             "row_folds",
+            "range",
         )
         names = [item.name for item in fields(self) if item.name not in left_out]
         return {name: _plain(getattr(self, name)) for name in names}

@@ -11,6 +11,7 @@ import numpy as np
 from solvable.data.dataset import NewData
 from solvable.data.target import Target
 from solvable.fitting.intervals import mean_interval, wilson_interval
+from solvable.learn.calibration import log_loss
 from solvable.plots.numbers import format_number
 from solvable.plots.words import percents
 
@@ -40,12 +41,47 @@ def error_on(
     return {"rows": len(y), "wrong": value, "lower": lower, "upper": upper}
 
 
+def of_classes(
+    codes: np.ndarray, true: np.ndarray, probabilities: np.ndarray | None
+) -> dict[str, float]:
+    """Return balanced error, log loss and (for two classes) AUC on rows of known classes."""
+    from sklearn.metrics import roc_auc_score
+
+    known = true >= 0
+    codes, true = codes[known], true[known].astype(np.int64)
+    classes = np.unique(true)
+    if not len(classes):
+        return {}
+    wrong = [float(np.mean(codes[true == one] != one)) for one in classes]
+    found = {"balanced_error": float(np.mean(wrong))}
+    if probabilities is not None:
+        rows = probabilities[known]
+        found["log_loss"] = log_loss(rows, true)
+        if rows.shape[1] == 2 == len(classes):
+            found["auc"] = float(roc_auc_score(true, rows[:, 1]))
+    return found
+
+
+def class_sentence(error: Mapping[str, Any]) -> str:
+    """State balanced error, AUC and log loss, as far as they are known; "" for numbers."""
+    parts = []
+    if "balanced_error" in error:
+        parts.append(f"balanced error {100 * error['balanced_error']:.1f} %")
+    if "auc" in error:
+        parts.append(f"AUC {error['auc']:.3f}")
+    if "log_loss" in error:
+        parts.append(f"log loss {format_number(error['log_loss'], 3)}")
+    text = ", ".join(parts)
+    return f"{text[0].upper()}{text[1:]}." if text else ""
+
+
 def error_sentence(error: dict[str, Any], target: Target) -> str:
     """State the error on new rows in one or two sentences."""
     rows = f"{error['rows']} rows with a known {target.name!r}"
     if "wrong" in error:
         value, interval = percents(error["wrong"], error["lower"], error["upper"])
         text = f"{value} of the predictions for {rows} are wrong (95 % interval: {interval})."
+        text = " ".join(filter(None, [text, class_sentence(error)]))
     else:
         typical = format_number(error["root_mean_square"], 3)
         text = f"The typical error (root mean square) is {typical} on {rows}"

@@ -126,14 +126,26 @@ def score_methods(
     known = {key: rows for key, rows in of_rows.items() if rows is not None}
     gaps = _differences(known, LEARNED, losses)
     to_constant = _differences(known, CONSTANT, losses)
-    beating = {key for key, gap in to_constant.items() if gap.upper < 0}
+    beating = {
+        key
+        for key, gap in to_constant.items()
+        if gap.upper < 0 or (gap.value < 0 and _halves_most(known[key], known[CONSTANT], losses))
+    }
+
+    def is_below_constant(key: str) -> bool:
+        return key in to_constant and to_constant[key].value < 0
+
     scores = []
     for method in compared:
         score = _score(method, measured[method.key], losses, of_rows[method.key])
         gap = gaps.get(method.key)
         if gap is not None:
-            # Where no method beats the constant, differences between methods are not reported.
+            # Where no method beats the constant, differences between methods are not reported. A method
+            # no better than the constant is worse than learned features that beat the constant, also if
+            # a few rows with huge errors leave its difference uncertain.
             verdict = verdict_of(gap) if beating else "no difference"
+            if LEARNED in beating and not is_below_constant(method.key):
+                verdict = "worse"
             score = replace(
                 score,
                 difference=gap.value,
@@ -156,8 +168,23 @@ def score_methods(
             tied = not_clearly_worse("auc", by_area, chosen)
         else:
             gaps = _differences(known, chosen, losses)
-            tied = {key for key, gap in gaps.items() if gap.lower <= 0} - {CONSTANT}
+            tied = {key for key, gap in gaps.items() if gap.lower <= 0 and is_below_constant(key)}
     return marked(scores, chosen, tied)
+
+
+def _halves_most(rows: np.ndarray, constant: np.ndarray, losses: Losses) -> bool:
+    """Return True if squared errors are less than half of the constant's also without the largest.
+
+    A single row may decide both means, so that their difference is never significant.
+    """
+    if not losses.regression or len(rows) < 40:
+        return False
+    # Both means leave out the largest twentieth. A model without signal that predicts less than the
+    # mean of a skewed target is better in most rows, but not twice as good.
+    kept = len(rows) - max(len(rows) // 20, 1)
+    trimmed, most = (float(np.sort(one)[:kept].mean()) for one in (rows, constant))
+    smaller = int(np.count_nonzero(rows < constant))
+    return trimmed < most / 2 and wilson_interval(smaller, len(rows), 0.999).lower > 0.5
 
 
 def by_metric(
@@ -323,6 +350,7 @@ def outlook_of(
         at=[factor * rows for factor in factors],
         seed=seed,
     )
+    floor = prediction.floor
     return Outlook(
         tuple(curve),
         tuple(
@@ -333,4 +361,6 @@ def outlook_of(
         prediction.confidence,
         prediction.verdict,
         prediction.diagnostics.notes,
+        floor=None if floor is None else (floor.value, floor.lower, floor.upper),
+        unclear=factors[1] * rows in prediction.unclear,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from solvable.learn import choice_words, direction_words, words
+from solvable.learn import choice_words, direction_words, importance_words, words
 from solvable.learn.files import LearnFiles
 from solvable.learn.results import Learned
 from solvable.learn.tables import method_table, outlook_table, rests_table, signal_table
@@ -23,6 +23,7 @@ def summary(
         "",
         *_errors(found, details),
         "",
+        *_columns(found),
         *_signal(found, details),
         "",
         *_outlook(found, details),
@@ -31,6 +32,20 @@ def summary(
         f"model    {files.model}",
         f"predict  solvable predict {files.model} NEW.csv",
     ]
+
+
+def _columns(found: Learned) -> list[str | Cell | Table]:
+    sentences = importance_words.importance_sentences(found)
+    if not sentences:
+        return []
+    table = importance_words.importance_table(found)
+    title = f"Which columns does {choice_words.with_the(found.chosen)} use?"
+    if choice_words.is_plural(found.chosen):
+        title = f"Which columns do {choice_words.with_the(found.chosen)} use?"
+    parts: list[str | Cell | Table] = [Cell(title, "bold"), *map(Cell, sentences)]
+    if table.rows:
+        parts += ["", table, "", Cell(importance_words.HINT, "dim")]
+    return [*parts, ""]
 
 
 def _signal(found: Learned, details: bool) -> list[str | Cell | Table]:
@@ -61,8 +76,9 @@ def _errors(found: Learned, details: bool) -> list[str | Cell | Table]:
         *map(Cell, sentences),
         "",
         method_table(found, details),
-        *([""] if remarks or details else []),
-        *(Cell(sentence, "dim") for sentence in [*remarks, *[found.protocol] * details]),
+        "",
+        *(Cell(sentence, "dim") for sentence in [choice_words.rule(found), *remarks]),
+        *[Cell(found.protocol, "dim")] * details,
     ]
 
 

@@ -76,7 +76,7 @@ def method_table(found: Learned, details: bool = True) -> Table:
     numbers += _numbers(words.metric_title(found), "95 % interval") if found.metric else []
     table = Table("method", *numbers, Column("against learned features", wrap=False))
     for score in found.methods:
-        value, interval = percents(score.error, score.lower, score.upper)
+        value, interval = percents(score.error, *words.ends_of(score, found))
         verdict = (
             words.VERDICTS[score.verdict]
             if score.verdict

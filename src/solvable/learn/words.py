@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from solvable.learn.choice_words import is_plural, with_the
 from solvable.learn.request import METRICS
-from solvable.learn.results import Expected, Learned, MethodScore
+from solvable.learn.results import Expected, Learned, MethodScore, Outlook
+from solvable.learn.row_errors import class_sentence
 from solvable.plots.numbers import format_number
 from solvable.plots.words import percent, percents
 
@@ -15,8 +18,8 @@ VERDICTS = {"worse": "worse", "better": "better", "no difference": "no clear dif
 
 
 WIDER = (
-    "This interval is wider than in the table of methods, because it includes the choice of the method "
-    "and the training rows that the folds share."
+    "This interval includes the choice of the method and the training rows that the folds share; those "
+    "of the other methods do not."
 )
 
 NO_INTERVAL = (
@@ -41,6 +44,11 @@ def subject(found: Learned) -> str:
     if found.is_regression:
         return f"{what}, a number to predict: {found.target!r}"
     return f"{what}, {len(found.class_labels)} classes of {found.target!r}"
+
+
+def ends_of(score: MethodScore, found: Learned) -> tuple[float | None, float | None]:
+    """Return the ends of a method's interval; that of the recommended method is the same everywhere."""
+    return found.ends if score.recommended else (score.lower, score.upper)
 
 
 def metric_text(score: MethodScore) -> tuple[str, str]:
@@ -110,7 +118,8 @@ def comparison_sentences(found: Learned) -> list[str]:
     sentences = []
     if not any(score.beats_constant for score in found.methods):
         constant = next(score for score in found.methods if score.key == "constant")
-        sentences.append(f"No method is clearly better than predicting {constant.title}.")
+        what = "has a clearly smaller error" if found.metric else "is clearly better"
+        sentences.append(f"No method {what} than predicting {constant.title}.")
     outcomes = {
         "worse": "The learned features have a smaller error than: {}.",
         "better": "The learned features have a larger error than: {}.",
@@ -150,6 +159,7 @@ def test_sentences(found: Learned) -> list[str]:
         sentences.append("That is less than on the held-out rows of the training table.")
     elif high != math.inf:
         sentences.append("That agrees with the error on held-out rows of the training table.")
+    sentences += filter(None, [class_sentence(test)])
     if test["copies"]:
         sentences.append(
             f"{test['copies']} test rows are equal to a training row in all columns that are used; "
@@ -171,6 +181,17 @@ def probability_sentence(found: Learned) -> str:
         f"{format_number(calibration.log_loss, 3)}; that of the shares of the classes is "
         f"{format_number(calibration.constant_log_loss, 3)}."
     )
+
+
+def confusion_rows(found: Learned) -> list[tuple[str, ...]]:
+    """Return the number of unseen rows of each class by predicted class; empty for many classes."""
+    count = len(found.class_labels)
+    if not 2 <= count <= 12 or not len(found.truth):
+        return []
+    counts = np.zeros((count, count), dtype=int)
+    np.add.at(counts, (found.truth.astype(int), found.predictions.astype(int)), 1)
+    pairs = zip(found.class_labels, counts.tolist(), strict=True)
+    return [(label, *map(str, row)) for label, row in pairs]
 
 
 def difference_text(score: MethodScore) -> str:
@@ -210,7 +231,21 @@ def outlook_sentence(found: Learned) -> str:
     what = "variance not explained" if found.is_regression else "share of wrong predictions"
     level = f"{100 * outlook.confidence:g} % interval"
     who = next((with_the(one) for one in found.methods if one.key == outlook.method), "")
-    return (
-        f"With twice the rows ({twice.rows}), the {what} of {who or 'the model'} is expected to fall "
-        f"from about {gained} to {value} ({level}: {interval})."
+    subject = (
+        f"With twice the rows ({twice.rows}), the {what} of {who or 'the model'} is expected to"
     )
+    if outlook.unclear:
+        return (
+            f"{subject} be {value} ({level}: {interval}); it is about {gained} now. Whether it falls at "
+            f"all is not clear.{_floor_text(outlook, level)}"
+        )
+    floor = _floor_text(outlook, level)
+    return f"{subject} fall from about {gained} to {value} ({level}: {interval}).{floor}"
+
+
+def _floor_text(outlook: Outlook, level: str) -> str:
+    """State the error that remains for any number of rows."""
+    if outlook.floor is None:
+        return ""
+    value, interval = percents(*outlook.floor)
+    return f" The floor, which remains for any number of rows, is {value} ({level}: {interval})."

@@ -1,3 +1,5 @@
+from solvable.learn.estimators import TableClassifier as TableClassifier
+from solvable.learn.estimators import TableRegressor as TableRegressor
 from solvable.models.boltzmann.learner import BoltzmannMachine as BoltzmannMachine
 from solvable.models.hierarchy.grammar.learner.convolutional import (
     HierarchicalCNN as HierarchicalCNN,
