@@ -172,7 +172,7 @@ class Loss:
         # the slope at the end lies between 0 and the slope at omega, because it increases
         far = omega - V * slope(omega)
         low, high = np.minimum(omega, far), np.maximum(omega, far)
-        for _ in range(50):
+        for _ in range(32):
             middle = (low + high) / 2
             right = slope(middle) + (middle - omega) / V > 0
             low, high = np.where(right, low, middle), np.where(right, middle, high)

@@ -25,7 +25,6 @@ from solvable.inference.sample_means import MixtureSamples, OutputSamples, Sampl
 TOLERANCE = 1e-9
 """Largest change of an overlap, relative to its size, by one more step of the iteration."""
 
-MOST_STEPS = 3_000
 
 
 @dataclass(frozen=True)
@@ -282,34 +281,43 @@ def _solved(
     samples: Samples, learn: Learn, alpha: float, penalty: Penalty, start: np.ndarray | None
 ) -> tuple[_Learned, np.ndarray]:
     """Iterate between weights and messages until both agree."""
-    if start is None:
-        V = 1 / max(penalty.l2 + penalty.l1 + alpha / 2, 1e-3)
-        seen = samples.see(State(0.5 * samples.rho, samples.rho, V))
-        start = _conjugates(alpha, seen)
+    # unknowns: arsinh(m^ / sqrt(q^)), log q^, log(V^ + lambda_2), because all conjugates scale with a
+    # weak penalty, and V^ may be 0
+
+    def weights(x: np.ndarray) -> _Learned:
+        q_hat = float(np.exp(x[1]))
+        V_hat = max(float(np.exp(x[2])) - penalty.l2, 0.0)
+        return learn(float(np.sinh(x[0]) * np.sqrt(q_hat)), q_hat, V_hat)
+
+    def conjugates(state: State) -> np.ndarray:
+        overlap, power, response = samples.see(state)
+        room = penalty.l2 + alpha * max(response, 0.0)
+        if not (np.isfinite(overlap) and power > 0 and room > 0):
+            raise NotConverged(
+                f"the equations of the empirical risk left their domain: E f² = {power:.3g} and "
+                f"-E df/domega = {response:.3g}; allowed: above 0. Raise the penalty.",
+                {"overlap": overlap, "power": power, "response": response},
+            )
+        snr = alpha * overlap / np.sqrt(alpha * power)
+        return np.array([np.arcsinh(snr), np.log(alpha * power), np.log(room)])
 
     def step(x: np.ndarray) -> np.ndarray:
-        state = learn(x[0], np.exp(x[1]), np.exp(x[2])).state
-        if not state.q > 1e-12 * samples.rho:
-            raise InvalidParameter(
-                f"the penalty is so strong that all weights are 0 at {alpha:.4g} samples per parameter; "
-                "lower its strength."
-            )
-        return _conjugates(alpha, samples.see(state))
+        m, q, V = weights(x).state
+        # the norm may be very small on the way
+        least = 1e-12 * samples.rho
+        return conjugates(State(m, max(q, m**2 / samples.rho, least), max(V, 1e-12)))
 
+    if start is None:
+        V = 1 / max(penalty.l2 + penalty.l1 + alpha / 2, 1e-3)
+        start = conjugates(State(0.5 * samples.rho, samples.rho, V))
     x = fixed_point(step, start)
-    return learn(x[0], np.exp(x[1]), np.exp(x[2])), x
-
-
-def _conjugates(alpha: float, seen: tuple[float, float, float]) -> np.ndarray:
-    """Conjugate of the overlap, and logarithms of those of power and response."""
-    overlap, power, response = seen
-    if not (np.isfinite(overlap) and power > 0 and response > 0):
-        raise NotConverged(
-            f"the equations of the empirical risk left their domain: E f² = {power:.3g} and "
-            f"-E df/domega = {response:.3g}; allowed: above 0. Raise the penalty.",
-            {"overlap": overlap, "power": power, "response": response},
+    learned = weights(x)
+    if learned.state.q < 1e-12 * samples.rho:
+        raise InvalidParameter(
+            f"the penalty is so strong that the weights are 0 at {alpha:.4g} samples per parameter; lower "
+            "its strength."
         )
-    return np.array([alpha * overlap, np.log(alpha * power), np.log(alpha * response)])
+    return learned, x
 
 
 def fixed_point(
@@ -317,31 +325,26 @@ def fixed_point(
     start: np.ndarray,
     *,
     tolerance: float = TOLERANCE,
-    most: int = MOST_STEPS,
 ) -> np.ndarray:
-    """Return the fixed point of a map by Anderson extrapolation; raise NotConverged without one."""
-    x, past, residual = start, [], np.inf
-    best = np.inf
-    for _ in range(most):
-        change = step(x) - x
-        residual = float(np.max(np.abs(change) / np.maximum(1.0, np.abs(x))))
+    """Return the fixed point of a map with few unknowns; raise NotConverged without one."""
+    from scipy.optimize import root
+
+    x, residual = start, np.inf
+    # half steps approach from far away; Powell's method then needs about ten more evaluations, and is
+    # safe because a convex problem has one fixed point
+    for steps in (10, 20, 40, 80, 160, 320):
+        for _ in range(steps):
+            x = (x + step(x)) / 2
+        try:
+            with np.errstate(all="ignore"):
+                found = root(lambda place: step(place) - place, x, options={"xtol": 1e-13, "factor": 0.1})
+            residual = float(np.max(np.abs(found.fun) / np.maximum(1.0, np.abs(found.x))))
+        except NotConverged:  # the method left the domain
+            continue
         if residual < tolerance:
-            return x + change
-        if residual > 10 * best:  # an extrapolation went wrong
-            past, best = [], residual
-        best = min(best, residual)
-        past = [*past, (x, change)][-5:]
-        ahead = x + change
-        if len(past) > 1 and residual < 0.3:
-            places, changes = (np.array(part) for part in zip(*past, strict=True))
-            moved, turned = np.diff(places, axis=0).T, np.diff(changes, axis=0).T
-            share = np.linalg.lstsq(turned, change, rcond=1e-12)[0]
-            guess = ahead - (moved + turned) @ share
-            if np.max(np.abs(guess - x) / np.maximum(1.0, np.abs(x))) < 1.0:
-                ahead = guess
-        x = ahead
+            return np.asarray(found.x)
     raise NotConverged(
         f"the equations of the empirical risk did not converge: the residual is {residual:.2g} after "
-        f"{most} steps; allowed: below {tolerance:g}. Raise the penalty.",
-        {"residual": residual, "steps": most, "place": x.tolist()},
+        "630 steps; allowed: below {tolerance:g}. Raise the penalty.",
+        {"residual": residual, "place": x.tolist()},
     )

@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from solvable.errors import InvalidParameter
-from solvable.hermite import gaussian_quadrature, panel_nodes
+from solvable.hermite import gauss_legendre, gaussian_quadrature, panel_nodes
 from solvable.inference.inputs import GaussianMixture
 from solvable.inference.losses import CLASSIFIERS, Loss
 from solvable.inference.outputs import Output
@@ -129,7 +129,7 @@ class OutputSamples:
             power = (square - 2 * slope * m + q) / (1 + V) ** 2
             return Seen(slope / (1 + V), power, 1 / (1 + V))
         if self.classes:
-            y, omega, chance, pull, _ = self._by_label(state)
+            y, omega, chance, pull = self._by_label(state)
             f = self.loss.force(y, omega, V)
             overlap = float(np.sum(pull * f))
             # Stein: E omega f = q E df/domega + m E df/dz, so that jumps of the slope do no harm
@@ -173,25 +173,30 @@ class OutputSamples:
             edges = q / m * np.array(breakpoints(self.output))
             width = q / abs(m) * np.sqrt(rest) * np.array([-8, -4, -2, -1, 0, 1, 2, 4, 8])
             points |= {float(point) for point in (edges[:, None] + width).ravel()}
-        omega, weights = panels(np.sqrt(q), points, np.sqrt(q))
+        step = np.sqrt(q) * (0.5 if self.loss.name else 0.1)
+        omega, weights = panels(np.sqrt(q), points, step)
         # law of the index given omega: N(m omega / q, rho - m² / q)
-        z, (values, shares) = self._fine_index(np.sqrt(rest))
-        away = (z[0] - (m / q * omega)[:, None]) / np.sqrt(rest)
-        density = z[1] * np.exp(-(away**2) / 2)
-        density /= density.sum(axis=1, keepdims=True)
-        plus = np.sum(shares * (values > 0), axis=1)
-        above, pull = density @ plus, (density * away) @ plus / np.sqrt(rest)
+        t, density = self._conditional(m / q * omega, np.sqrt(rest))
+        z = (m / q * omega)[:, None] + np.sqrt(rest) * t
+        values, shares = self.output.labels(z.ravel())
+        plus = np.sum(shares * (values > 0), axis=-1).reshape(z.shape)
+        above = np.sum(density * plus, axis=1)
+        pull = weights * np.sum(density * t * plus, axis=1) / np.sqrt(rest)
         chance = np.concatenate([weights * above, weights * (1 - above)])
-        derivative = np.concatenate([weights * pull, -weights * pull])
         y = np.repeat([1.0, -1.0], omega.size)
-        return y, np.tile(omega, 2), chance, derivative, omega
+        return y, np.tile(omega, 2), chance, np.concatenate([pull, -pull])
 
-    def _fine_index(self, width: float) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, ...]]:
-        """Nodes of the index at this resolution, with even weights, and the labels there."""
-        deviation = float(np.sqrt(self.rho))
-        points = sorted({*breakpoints(self.output)})
-        z, chance = panels(deviation, points, 1.5 * max(width, 1e-3 * deviation))
-        return (z, chance * np.exp(z**2 / self.rho / 2)), self.output.labels(z)
+    def _conditional(self, means: np.ndarray, width: float) -> tuple[np.ndarray, np.ndarray]:
+        """Nodes t and probabilities of a Gaussian variable; mean + width t has panels between breaks."""
+        breaks = np.array(sorted({*breakpoints(self.output)}))
+        edges = np.clip((breaks - means[:, None]) / width, -9.0, 9.0)
+        end = np.full((means.size, 1), 9.0)
+        edges = np.concatenate([-end, edges, end], axis=1)
+        unit, weights = gauss_legendre(48)
+        half = np.diff(edges, axis=1)[:, :, None] / 2
+        t = (edges[:, :-1, None] + half * (unit + 1)).reshape(means.size, -1)
+        density = (half * weights).reshape(t.shape) * np.exp(-(t**2) / 2)
+        return t, density / density.sum(axis=1, keepdims=True)
 
     def _by_index(self, state: State) -> tuple[np.ndarray, ...]:
         """Labels, predictions, probabilities, indices, and the independent part of the predictions."""
