@@ -5,3 +5,5 @@ from solvable.inference.priors import GaussBernoulli as GaussBernoulli
 from solvable.inference.priors import Gaussian as Gaussian
 from solvable.inference.priors import Prior as Prior
 from solvable.inference.priors import Rademacher as Rademacher
+from solvable.inference.curve import Law as Law
+from solvable.inference.curve import state_evolution as state_evolution
