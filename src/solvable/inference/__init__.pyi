@@ -7,3 +7,5 @@ from solvable.inference.priors import Prior as Prior
 from solvable.inference.priors import Rademacher as Rademacher
 from solvable.inference.curve import Law as Law
 from solvable.inference.curve import state_evolution as state_evolution
+from solvable.inference.boundaries import Thresholds as Thresholds
+from solvable.inference.boundaries import thresholds as thresholds
