@@ -11,3 +11,17 @@ from solvable.inference.boundaries import Thresholds as Thresholds
 from solvable.inference.boundaries import thresholds as thresholds
 from solvable.inference.algorithm import Fit as Fit
 from solvable.inference.algorithm import message_passing as message_passing
+from solvable.inference.existence import l1_recovery_threshold as l1_recovery_threshold
+from solvable.inference.existence import separability_threshold as separability_threshold
+from solvable.inference.inputs import GaussianMixture as GaussianMixture
+from solvable.inference.inputs import InputCovariance as InputCovariance
+from solvable.inference.inputs import RandomFeatures as RandomFeatures
+from solvable.inference.losses import Loss as Loss
+from solvable.inference.losses import Penalty as Penalty
+from solvable.inference.online import Committee as Committee
+from solvable.inference.online import OnlineLearning as OnlineLearning
+from solvable.inference.online import Plateau as Plateau
+from solvable.inference.online import online_sgd as online_sgd
+from solvable.inference.online import symmetric_plateau as symmetric_plateau
+from solvable.inference.risk import EmpiricalRisk as EmpiricalRisk
+from solvable.inference.risk import empirical_risk as empirical_risk

@@ -111,4 +111,5 @@ def l1_recovery_threshold(density: float) -> float:
         tail = (1 + t**2) * ndtr(-t) - t * np.exp(-(t**2) / 2) / np.sqrt(2 * np.pi)
         return float(density * (1 + t**2) + 2 * (1 - density) * tail)
 
-    return float(minimize_scalar(cost, bounds=(0.0, 40.0), method="bounded", options={"xatol": 1e-10}).fun)
+    found = minimize_scalar(cost, bounds=(0.0, 40.0), method="bounded", options={"xatol": 1e-10})
+    return max(float(found.fun), 0.0)

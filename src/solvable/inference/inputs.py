@@ -66,13 +66,20 @@ class InputCovariance:
         for name in ("variances", "shares", "powers"):
             given = getattr(self, name)
             values = np.asarray(np.ones(len(self.variances)) if given is None else given, float)
-            if values.shape != (len(self.variances),) or not (np.isfinite(values) & (values >= 0)).all():
+            if (
+                values.shape != (len(self.variances),)
+                or not (np.isfinite(values) & (values >= 0)).all()
+            ):
                 raise InvalidParameter(
                     f"{name} is {given}; allowed: {len(self.variances)} finite numbers of at least 0."
                 )
-            object.__setattr__(self, name, tuple((values / (values.sum() if name == "shares" else 1)).tolist()))
+            object.__setattr__(
+                self, name, tuple((values / (values.sum() if name == "shares" else 1)).tolist())
+            )
         if not self.index_variance > 0:
-            raise InvalidParameter("no direction has both variance and signal; allowed: at least one.")
+            raise InvalidParameter(
+                "no direction has both variance and signal; allowed: at least one."
+            )
 
     @property
     def index_variance(self) -> float:
@@ -90,7 +97,7 @@ class InputCovariance:
 class RandomFeatures:
     r"""Random features of the inputs, with Gaussian first-layer weights F.
 
-    .. math:: \hat y=\frac1{\sqrt p}\sum_{a\le p}\hat w_a\Big[\sigma\Big(\sum_iF_{ai}x_i\Big)-E\sigma\Big],
+    .. math:: \hat y=\frac1{\sqrt p}\sum_{a\le p}\hat w_a\big[\sigma(F_a\cdot x)-E\sigma\big],
         \qquad|F_a|^2=d .
 
     Parameters

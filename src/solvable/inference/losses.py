@@ -29,9 +29,9 @@ class Loss:
 
     Parameters
     ----------
-    name : {"square", "logistic", "hinge", "huber"} or None
+    name : {"square", "logistic", "hinge", "huber"}, optional
         :math:`\frac12(y-z)^2`, :math:`\log(1+e^{-yz})`, :math:`\max(0,1-yz)`, or the square loss that
-        becomes linear where \|y - z\| exceeds the width. None for a loss of your own.
+        becomes linear where \|y - z\| exceeds the width. Omit it for a loss of your own.
     width : float, above 0
         Width of the Huber loss.
     prox : callable, optional
@@ -68,7 +68,7 @@ class Loss:
 
     def __init__(
         self,
-        name: str | None = None,
+        name: str | Prox | None = None,
         width: float = 1.0,
         *,
         prox: Prox | None = None,

@@ -19,12 +19,11 @@ from solvable.inference.inputs import (
 )
 from solvable.inference.losses import CLASSIFIERS, Loss, Penalty
 from solvable.inference.outputs import Output
-from solvable.inference.priors import Prior
+from solvable.inference.priors import Density, Gaussian, Prior, _Mixture
 from solvable.inference.sample_means import MixtureSamples, OutputSamples, Samples, State
 
 TOLERANCE = 1e-9
 """Largest change of an overlap, relative to its size, by one more step of the iteration."""
-
 
 
 @dataclass(frozen=True)
@@ -137,7 +136,7 @@ def empirical_risk(
     >>> round(float(ridge.error), 6)
     0.366025
     """
-    prior = Prior((1.0,), (0.0,), (1.0,)) if prior is None else prior
+    prior = Gaussian() if prior is None else prior
     ratios = np.asarray(sample_ratio, dtype=np.float64)
     if not (np.isfinite(ratios) & (ratios > 0)).all():
         raise InvalidParameter(f"sample_ratio is {sample_ratio}; allowed: finite numbers above 0.")
@@ -205,7 +204,7 @@ def _separable(penalty: Penalty, prior: Prior) -> Learn:
     """Weights of an l1 penalty or elastic net, for a prior that is a mixture (empirical-risk 7)."""
     from scipy.special import ndtr
 
-    shares, means, variances = map(np.array, (prior.shares, prior.means, prior.variances))
+    shares, means, variances = _components(prior)
 
     def learn(m_hat: float, q_hat: float, V_hat: float) -> _Learned:
         # field b ~ N(m^ mean, m^² variance + q^) in each component of the prior
@@ -226,21 +225,33 @@ def _separable(penalty: Penalty, prior: Prior) -> Learn:
     return learn
 
 
+def _components(prior: Prior) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Shares, means and variances of the Gaussian components of a prior; atoms have variance 0."""
+    if isinstance(prior, _Mixture):
+        return prior._p, prior._m, prior._s
+    if isinstance(prior, Density):
+        return np.exp(prior._logs), prior._w, np.zeros(prior._w.size)
+    raise InvalidParameter(
+        f"the prior is a {type(prior).__name__} with an l1 penalty; allowed: Gaussian, GaussBernoulli, "
+        "Rademacher, Discrete or Density."
+    )
+
+
 def _ridge(
     samples: OutputSamples, strength: float, directions: Directions, alpha: float
 ) -> _Learned:
     """Solve the square loss with an l2 penalty in closed form, but for one root (empirical-risk 6)."""
     from scipy.optimize import brentq
 
-    variances, shares, signals = directions
+    variances, shares, _ = directions
     top = float(variances.max())
 
     def excess(log_V: float) -> float:
         V = np.exp(log_V)
         # V = <O / (lambda + alpha O / (1 + V))>, times (1 + V) / V
-        return float(shares @ (variances * (1 + V) / V / (strength + alpha * variances / (1 + V)))) - (
-            1 + V
-        )
+        return float(
+            shares @ (variances * (1 + V) / V / (strength + alpha * variances / (1 + V)))
+        ) - (1 + V)
 
     low, high = np.log(1e-12 * top / (strength + alpha * top)), np.log(1e14)
     V = float(np.exp(brentq(excess, low, high, xtol=1e-14, rtol=1e-14)))
@@ -269,7 +280,7 @@ def _check_existence(
             raise InvalidParameter(
                 "the strength is 0 for a Gaussian mixture; allowed: a penalty above 0."
             )
-        least = separability_threshold(output, Prior((1.0,), (0.0,), (rho,)))
+        least = separability_threshold(output, Gaussian(rho))
     if not (alphas > least).all():
         raise InvalidParameter(
             f"the strength is 0 at {alphas.min():.4g} samples per parameter; allowed: above {least:.5g}, "
@@ -314,8 +325,8 @@ def _solved(
     learned = weights(x)
     if learned.state.q < 1e-12 * samples.rho:
         raise InvalidParameter(
-            f"the penalty is so strong that the weights are 0 at {alpha:.4g} samples per parameter; lower "
-            "its strength."
+            f"the penalty is so strong that the weights are 0 at {alpha:.4g} samples per parameter; "
+            "lower its strength."
         )
     return learned, x
 
@@ -337,7 +348,9 @@ def fixed_point(
             x = (x + step(x)) / 2
         try:
             with np.errstate(all="ignore"):
-                found = root(lambda place: step(place) - place, x, options={"xtol": 1e-13, "factor": 0.1})
+                found = root(
+                    lambda place: step(place) - place, x, options={"xtol": 1e-13, "factor": 0.1}
+                )
             residual = float(np.max(np.abs(found.fun) / np.maximum(1.0, np.abs(found.x))))
         except NotConverged:  # the method left the domain
             continue
@@ -345,6 +358,6 @@ def fixed_point(
             return np.asarray(found.x)
     raise NotConverged(
         f"the equations of the empirical risk did not converge: the residual is {residual:.2g} after "
-        "630 steps; allowed: below {tolerance:g}. Raise the penalty.",
+        f"630 steps; allowed: below {tolerance:g}. Raise the penalty.",
         {"residual": residual, "place": x.tolist()},
     )

@@ -1,7 +1,8 @@
 r"""Means over samples of the messages of a loss, for Gaussian indices of teacher and learner.
 
-The index z of the teacher has variance rho, the learner's prediction omega without the sample has variance
-q, and their covariance is m. A message is :math:`f=(\mathrm{prox}_{V\ell(y,\cdot)}(\omega)-\omega)/V`.
+The index z of the teacher has variance rho, the learner's prediction omega without the sample has
+variance q, and their covariance is m. A message is
+:math:`f=(\mathrm{prox}_{V\ell(y,\cdot)}(\omega)-\omega)/V`.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -72,10 +73,8 @@ def panels(
 
 
 def breakpoints(output: Output) -> tuple[float, ...]:
-    """Indices at which the law of the label jumps or has a kink."""
-    if output.link is not None:
-        return (*output.link.breakpoints, 0.0)
-    return (-output.width, 0.0, output.width) if output.function == "door" else (0.0,)
+    """Indices at which the law of the label jumps or has a kink, and 0."""
+    return tuple(sorted({*output.breakpoints, 0.0}))
 
 
 @dataclass
@@ -173,8 +172,8 @@ class OutputSamples:
             edges = q / m * np.array(breakpoints(self.output))
             width = q / abs(m) * np.sqrt(rest) * np.array([-8, -4, -2, -1, 0, 1, 2, 4, 8])
             points |= {float(point) for point in (edges[:, None] + width).ravel()}
-        step = np.sqrt(q) * (0.5 if self.loss.name else 0.1)
-        omega, weights = panels(np.sqrt(q), points, step)
+        size = float(np.sqrt(q)) * (0.5 if self.loss.name else 0.1)
+        omega, weights = panels(float(np.sqrt(q)), points, size)
         # law of the index given omega: N(m omega / q, rho - m² / q)
         t, density = self._conditional(m / q * omega, np.sqrt(rest))
         z = (m / q * omega)[:, None] + np.sqrt(rest) * t
@@ -188,7 +187,7 @@ class OutputSamples:
 
     def _conditional(self, means: np.ndarray, width: float) -> tuple[np.ndarray, np.ndarray]:
         """Nodes t and probabilities of a Gaussian variable; mean + width t has panels between breaks."""
-        breaks = np.array(sorted({*breakpoints(self.output)}))
+        breaks = np.array(breakpoints(self.output))
         edges = np.clip((breaks - means[:, None]) / width, -9.0, 9.0)
         end = np.full((means.size, 1), 9.0)
         edges = np.concatenate([-end, edges, end], axis=1)
@@ -198,7 +197,7 @@ class OutputSamples:
         density = (half * weights).reshape(t.shape) * np.exp(-(t**2) / 2)
         return t, density / density.sum(axis=1, keepdims=True)
 
-    def _by_index(self, state: State) -> tuple[np.ndarray, ...]:
+    def _by_index(self, state: State) -> tuple[Any, ...]:
         """Labels, predictions, probabilities, indices, and the independent part of the predictions."""
         m, q, _ = state
         (z, share), (values, shares) = self._coarse
