@@ -279,14 +279,14 @@ class Smooth:
 
 @lru_cache(maxsize=4)
 def _grid(units: int) -> tuple[np.ndarray, np.ndarray]:
-    """Tensor grid of 16 Gauss-Hermite nodes per unit, without weights below 1e-9."""
+    """Tensor grid of 16 Gauss-Hermite nodes per unit, without weights below 1e-10."""
     nodes, weights = gaussian_quadrature(16)
     points, chance = np.zeros((1, 0)), np.ones(1)
     for _ in range(units):
         points = np.column_stack([np.repeat(points, 16, axis=0), np.tile(nodes, len(points))])
         chance = np.outer(chance, weights).ravel()
         # a weight never grows by further factors
-        points, chance = points[chance > 1e-9], chance[chance > 1e-9]
+        points, chance = points[chance > 1e-10], chance[chance > 1e-10]
     return points, chance / chance.sum()
 
 
