@@ -324,7 +324,7 @@ class Output:
         y = np.asarray(labels, dtype=np.float64)
         if not np.isfinite(y).all():
             raise InvalidData("a label is NaN or infinite; allowed: finite labels.")
-        return self.channel(1.0).scores(y)(np.asarray(omega, dtype=np.float64), V)
+        return self.channel(1.0).scores(y)(np.asarray(omega, dtype=np.float64), V)[0]
 
 
 class _Scaled:

@@ -24,8 +24,11 @@ from solvable.message_passing.preimages import (
     monotone_branches,
 )
 
-Score = Callable[[np.ndarray, float], np.ndarray]
-"""Messages g of given labels as a function of cavity means and their variance."""
+Score = Callable[[np.ndarray, float], tuple[np.ndarray, float]]
+"""Messages g of given labels, and the sum of their slopes, from cavity means and their variance."""
+
+STEP = 1e-4
+"""Step of differences in the cavity mean, relative to its deviation."""
 
 
 class Prepared(NamedTuple):
@@ -196,14 +199,18 @@ class Pieces:
                 "output, without noise if the output has none."
             )
 
-        def scores(omega: np.ndarray, v: float) -> np.ndarray:
-            g = np.empty(labels.shape)
+        def scores(omega: np.ndarray, v: float) -> tuple[np.ndarray, float]:
+            g, slope, s = np.empty(labels.shape), 0.0, float(np.sqrt(v + self.blur))
             for k, each in enumerate(self.atoms):
                 mine = atom == k
-                g[mine] = self._atom(each, omega[mine], np.sqrt(v + self.blur))[1]
+                g[mine] = self._atom(each, omega[mine], s)[1]
+                moved = self._atom(each, omega[mine] + STEP * s, s)[1]
+                slope += float((moved - g[mine]).sum()) / (STEP * s)
             if rest.any():
-                g[rest] = (atoms(places, logs, omega[rest], v).mean[:, 0] - omega[rest]) / v
-            return g
+                found = atoms(places, logs, omega[rest], v)
+                g[rest] = (found.mean[:, 0] - omega[rest]) / v
+                slope += float(found.covariance.sum()) / v**2 - rest.sum() / v
+            return g, slope
 
         return scores
 

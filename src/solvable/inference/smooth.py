@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from solvable.hermite import gaussian_quadrature, panel_nodes
-from solvable.inference.pieces import Prepared, Score
+from solvable.inference.pieces import STEP, Prepared, Score
 from solvable.inference.quadrature import gaussian_nodes
 from solvable.message_passing.evolution import label_information, label_table
 from solvable.message_passing.line_posterior import LinePosterior
@@ -42,7 +42,10 @@ class Linear:
 
     def scores(self, labels: np.ndarray) -> Score:
         """Messages of observed labels."""
-        return lambda omega, v: (labels - omega) / (v + self.noise)
+        return lambda omega, v: (
+            (labels - omega) / (v + self.noise),
+            -labels.size / (v + self.noise),
+        )
 
 
 @dataclass(frozen=True)
@@ -120,9 +123,10 @@ class Noisy:
         """Messages of observed labels."""
         posterior = LinePosterior(self.output, labels)
 
-        def scores(omega: np.ndarray, v: float) -> np.ndarray:
+        def scores(omega: np.ndarray, v: float) -> tuple[np.ndarray, float]:
             found = posterior(omega[:, None], np.array([[v]]))
-            return (found.mean[:, 0] - omega) / v
+            slope = float(found.covariance.sum()) / v**2 - labels.size / v
+            return (found.mean[:, 0] - omega) / v, slope
 
         return scores
 
@@ -208,12 +212,17 @@ class Likelihood:
     def scores(self, labels: np.ndarray) -> Score:
         """Messages of observed labels."""
 
-        def scores(omega: np.ndarray, v: float) -> np.ndarray:
+        def messages(omega: np.ndarray, s: float) -> np.ndarray:
             g, block = np.empty(labels.shape), ROWS // 512
             for k in range(0, labels.size, block):
                 rows = slice(k, k + block)
-                P, slope = self._moments(labels[rows], omega[rows], float(np.sqrt(v)))
+                P, slope = self._moments(labels[rows], omega[rows], s)
                 g[rows] = np.divide(slope, P, out=np.zeros_like(P), where=P > 1e-290)
             return g
+
+        def scores(omega: np.ndarray, v: float) -> tuple[np.ndarray, float]:
+            s = float(np.sqrt(v))
+            g, moved = messages(omega, s), messages(omega + STEP * s, s)
+            return g, float((moved - g).sum()) / (STEP * s)
 
         return scores
