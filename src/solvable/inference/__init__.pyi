@@ -1,3 +1,9 @@
+from solvable.inference.algorithm import Fit as Fit
+from solvable.inference.algorithm import message_passing as message_passing
+from solvable.inference.boundaries import Thresholds as Thresholds
+from solvable.inference.boundaries import thresholds as thresholds
+from solvable.inference.curve import Law as Law
+from solvable.inference.curve import state_evolution as state_evolution
 from solvable.inference.outputs import Output as Output
 from solvable.inference.priors import Density as Density
 from solvable.inference.priors import Discrete as Discrete
@@ -5,9 +11,3 @@ from solvable.inference.priors import GaussBernoulli as GaussBernoulli
 from solvable.inference.priors import Gaussian as Gaussian
 from solvable.inference.priors import Prior as Prior
 from solvable.inference.priors import Rademacher as Rademacher
-from solvable.inference.curve import Law as Law
-from solvable.inference.curve import state_evolution as state_evolution
-from solvable.inference.boundaries import Thresholds as Thresholds
-from solvable.inference.boundaries import thresholds as thresholds
-from solvable.inference.algorithm import Fit as Fit
-from solvable.inference.algorithm import message_passing as message_passing

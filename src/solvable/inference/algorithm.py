@@ -3,8 +3,8 @@ r"""Approximate message passing on data, for any prior and output.
 With the messages g of the output and the denoiser f of the prior, one step is
 
 .. math::
-    \omega=Xh-Vg,\quad g_i=g(y_i,\omega_i,V),\quad A=-\tfrac1d\sum_i\partial_\omega g_i,\quad b=Ah+X^\top g,\quad
-    h=f(A,b),\quad V=\tfrac1d\sum_j\mathrm{Var}[w_j|b_j].
+    \omega=Xh-Vg,\quad g_i=g(y_i,\omega_i,V),\quad A=-\tfrac1d\sum_i\partial_\omega g_i,\quad
+    b=Ah+X^\top g,\quad h=f(A,b),\quad V=\tfrac1d\sum_j\mathrm{Var}[w_j|b_j].
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ class Fit:
     --------
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
+    >>> from solvable.inference import Output, Rademacher
     >>> prior, output = Rademacher(0.5), Output("sign")
     >>> w = prior.draw(500, rng)
     >>> X = rng.standard_normal((1000, 500)) / np.sqrt(500)
@@ -123,6 +124,7 @@ def message_passing(
     --------
     >>> import numpy as np
     >>> rng = np.random.default_rng(1)
+    >>> from solvable.inference import GaussBernoulli, Output
     >>> prior, output = GaussBernoulli(0.2), Output("identity", noise=0.01)
     >>> w = prior.draw(800, rng)
     >>> X = rng.standard_normal((480, 800)) / np.sqrt(800)
@@ -196,14 +198,15 @@ class _Run:
             self.trace.append(V)
             size = float(np.sqrt(np.mean(self.h**2)))
             self.change = float(np.sqrt(np.mean((self.h - before) ** 2)))
-            if V <= floor or self.change <= tolerance * size:
+            if floor >= V or self.change <= tolerance * size:
                 return self._contradiction()
         settled = abs(self.trace[-1] / np.mean(self.trace[-20:]) - 1) < 0.01
         if not self.known and settled and self.change < 0.2 * size:
             return self._contradiction()  # a small cycle, which damping of even outputs makes worse
         if trivial and size**2 < 0.1 * self.prior.variance:
             return ""  # the labels do not suffice for any overlap, as predicted
-        return f"the last of {max_steps} steps changed the estimate by {self.change / size:.2g} of its size"
+        moved = f"{self.change / size:.2g}"
+        return f"the last of {max_steps} steps changed the estimate by {moved} of its size"
 
     def _step(self, V: float) -> None:
         """One step, of which a share of the previous messages and estimates is kept."""
@@ -235,7 +238,9 @@ class _Run:
             spread = np.sqrt(rate * (1 - rate) / self.y.size)
             off = float(np.mean(np.abs(clean - self.y) > 1e-9))
             wrong = off > rate + 5 * spread + 0.04
-        return f"the estimate reproduces the labels with an error of {off:.2g} only" if wrong else ""
+        return (
+            f"the estimate reproduces the labels with an error of {off:.2g} only" if wrong else ""
+        )
 
 
 def _checked(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -153,15 +153,15 @@ class Pieces:
         s = np.sqrt(1 + self.blur)
         first = second = entropy = 0.0
         for atom in self.atoms:
-            logs, score = (float(part[0]) for part in self._atom(atom, np.zeros(1), s))
+            log, score = (float(part[0]) for part in self._atom(atom, np.zeros(1), s))
             ends = np.array(atom.intervals) / s
             with np.errstate(invalid="ignore"):
                 slopes = np.where(np.isfinite(ends), ends * np.exp(-(ends**2) / 2), 0.0)
             # P'' / P with P'' = sum (a phi(a) - b phi(b))
             bend = -np.diff(slopes, axis=1).sum() / np.sqrt(2 * np.pi) / s**2
-            bend *= (1 - 2 * self.flips) / np.exp(logs)
-            first, second = first + np.exp(logs) * score**2, second + np.exp(logs) * bend**2
-            entropy -= np.exp(logs) * logs
+            bend *= (1 - 2 * self.flips) / np.exp(log)
+            first, second = first + np.exp(log) * score**2, second + np.exp(log) * bend**2
+            entropy -= np.exp(log) * log
         if self.branches and self.output is not None:
             z, chance = gaussian_nodes(1.0, self._special, 0.1, order=8, panels=120, inner=8)
             inside = np.any([(z > a) & (z < b) for a, b in self.branches], axis=0)
@@ -174,7 +174,8 @@ class Pieces:
             second += float(chance @ (square - 1) ** 2)
             entropy -= float(chance @ found.log_evidence)
         # values that are 0 by symmetry have rounding errors
-        return Prepared(*(x if abs(x) > 1e-14 else 0.0 for x in (first, second)), entropy)
+        first, second = (float(x) if x > 1e-14 else 0.0 for x in (first, second))
+        return Prepared(first, second, float(entropy))
 
     @property
     def shown(self) -> float:

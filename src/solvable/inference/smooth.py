@@ -117,7 +117,8 @@ class Noisy:
         p, step = p[known], table.step[known]
         moments = (float(step @ (part[known] ** 2 / p)) for part in (first, second))
         # values that are 0 by symmetry have rounding errors
-        return Prepared(*(x if x > 1e-11 else 0.0 for x in moments), -float(step @ (p * np.log(p))))
+        linear, quadratic = (x if x > 1e-11 else 0.0 for x in moments)
+        return Prepared(linear, quadratic, -float(step @ (p * np.log(p))))
 
     def scores(self, labels: np.ndarray) -> Score:
         """Messages of observed labels."""
@@ -172,9 +173,7 @@ class Likelihood:
             total += float(self.weights @ squares @ chance[k : k + block])
         return total
 
-    def _moments(
-        self, y: np.ndarray, omega: np.ndarray, s: float
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def _moments(self, y: np.ndarray, omega: np.ndarray, s: float) -> tuple[np.ndarray, np.ndarray]:
         """Evidence of labels given cavity means, and its derivative in the means."""
         scale, places = self._steep
         if s > 2 * scale:
@@ -207,7 +206,8 @@ class Likelihood:
         p, weights = p[known], self.weights[known]
         moments = (float(weights @ (part[known] ** 2 / p)) for part in (first, second))
         entropy = -float(weights @ (p * np.log(p)))
-        return Prepared(*(x if x > 1e-11 else 0.0 for x in moments), entropy)
+        linear, quadratic = (x if x > 1e-11 else 0.0 for x in moments)
+        return Prepared(linear, quadratic, entropy)
 
     def scores(self, labels: np.ndarray) -> Score:
         """Messages of observed labels."""
