@@ -131,18 +131,18 @@ class Curve:
     def __init__(self, prior: Prior, output: Output) -> None:
         from scipy.interpolate import CubicSpline
 
-        self.prior, self.rho = prior, prior.second_moment
         check_prior(prior)
+        self.prior, self.rho = prior, prior.second_moment
         self.table = InformationTable(output.channel(self.rho))
         self.noisy = output.channel(self.rho).noisy
         self.known = prior.mean**2 > 1e-14 * self.rho or self.table.order == 0
         self.logs, self.V = self._grid()
         self.t = np.log(self.rho / self.V)
-        # alpha(A) = A / E = A V / (V E)
+        # alpha(A) = A / E = A V / (V E)   (inference 1, 2)
         self.values = self.logs + np.log(self.V) - np.log(self.table.scaled(self.t))
         self.spline = CubicSpline(self.logs, self.values)
         self.log_error = CubicSpline(self.logs, np.log(self.V))
-        # I_w(A) = (1/2) int mmse dA
+        # I_w(A) = (1/2) int mmse dA   (inference 6)
         fine = np.linspace(self.logs[0], self.logs[-1], 4_001)
         area = CubicSpline(fine, np.exp(fine + self.log_error(fine))).antiderivative()
         start = np.exp(self.logs[0]) * self.prior.variance
