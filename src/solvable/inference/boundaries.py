@@ -32,6 +32,7 @@ class Thresholds:
 
     Examples
     --------
+    >>> from solvable.inference import Gaussian, Output
     >>> found = thresholds(Gaussian(), Output("sign"))
     >>> found.algorithmic, found.reasons["algorithmic"]
     (None, 'the error falls without a jump: one fixed point at each ratio')
@@ -72,6 +73,7 @@ def thresholds(prior: Prior, output: Output) -> Thresholds:
 
     Examples
     --------
+    >>> from solvable.inference import Output, Rademacher
     >>> found = thresholds(Rademacher(0.5), Output("sign"))
     >>> round(found.algorithmic, 4), round(found.information, 4)
     (1.4926, 1.2447)
@@ -86,7 +88,9 @@ def thresholds(prior: Prior, output: Output) -> Thresholds:
 
 def _weak(curve: Curve, reasons: dict[str, str]) -> float | None:
     if curve.prior.mean**2 > 1e-14 * curve.rho:
-        reasons["weak_recovery"] = "the mean of the prior is not 0: the overlap is positive from the start"
+        reasons["weak_recovery"] = (
+            "the mean of the prior is not 0, so the overlap is always positive"
+        )
         return 0.0
     if curve.table.order == 0:
         reasons["weak_recovery"] = "labels have first-order information: any number of them helps"
@@ -129,9 +133,7 @@ def _algorithmic(curve: Curve, reasons: dict[str, str]) -> float | None:
     return None
 
 
-def _information(
-    curve: Curve, algorithmic: float | None, reasons: dict[str, str]
-) -> float | None:
+def _information(curve: Curve, algorithmic: float | None, reasons: dict[str, str]) -> float | None:
     limit = curve.last_ratio
     if np.isfinite(limit):
         if limit > 0:

@@ -25,24 +25,25 @@ Start = Literal["prior", "truth", "best"]
 
 @dataclass(frozen=True)
 class Law:
-    """Errors of a model at an array of sample ratios.
+    r"""Errors of a model at an array of sample ratios.
 
     Parameters
     ----------
     sample_ratio : ndarray
-        Samples per dimension :math:`\\alpha=n/d`.
+        Samples per dimension :math:`\alpha=n/d`.
     error : ndarray
         Mean squared error of an entry of the signal.
     overlap : ndarray
         Squared cosine between estimate and signal.
     free_entropy : ndarray
-        :math:`\\lim_d\\frac1dE\\log p(y|X)` in nats; infinite at perfect recovery from a label with a
+        :math:`\lim_d\frac1dE\log p(y|X)` in nats; infinite at perfect recovery from a label with a
         density and no noise.
     precision : ndarray
         Precision A at which all labels together show an entry; infinite at perfect recovery.
 
     Examples
     --------
+    >>> from solvable.inference import Output, Rademacher
     >>> law = state_evolution(Rademacher(0.5), Output("sign"), sample_ratio=[0.6, 1.4])
     >>> law.error.round(4)
     array([0.6523, 0.2103])
@@ -79,7 +80,7 @@ class InformationTable:
                 "the labels carry no information about the index, or it is NaN; allowed: an output that "
                 "depends on z."
             )
-        # v E(v) is proportional to q^k at small q = 1 - v; k = 0 if E[z|y] is not 0, k = 1 for even outputs
+        # v E(v) ~ q^k at small q = 1 - v: k = 0 if E[z|y] is not 0, and 1 for most even outputs
         self.order = 0 if self.first else 1 if self.second else self._slope(t, values)
         start = {0: self.first, 1: self.second}.get(self.order)
         smooth = values / (-np.expm1(-t[1:])) ** self.order
@@ -130,18 +131,18 @@ class Curve:
     def __init__(self, prior: Prior, output: Output) -> None:
         from scipy.interpolate import CubicSpline
 
-        self.prior, self.rho = prior, prior.second_moment
         check_prior(prior)
+        self.prior, self.rho = prior, prior.second_moment
         self.table = InformationTable(output.channel(self.rho))
         self.noisy = output.channel(self.rho).noisy
         self.known = prior.mean**2 > 1e-14 * self.rho or self.table.order == 0
         self.logs, self.V = self._grid()
         self.t = np.log(self.rho / self.V)
-        # alpha(A) = A / E = A V / (V E)
+        # alpha(A) = A / E = A V / (V E)   (inference 1, 2)
         self.values = self.logs + np.log(self.V) - np.log(self.table.scaled(self.t))
         self.spline = CubicSpline(self.logs, self.values)
         self.log_error = CubicSpline(self.logs, np.log(self.V))
-        # I_w(A) = (1/2) int mmse dA
+        # I_w(A) = (1/2) int mmse dA   (inference 6)
         fine = np.linspace(self.logs[0], self.logs[-1], 4_001)
         area = CubicSpline(fine, np.exp(fine + self.log_error(fine))).antiderivative()
         start = np.exp(self.logs[0]) * self.prior.variance
@@ -158,7 +159,7 @@ class Curve:
             )
             logs = np.linspace(logs[0], last, 257)
         V = np.array([self.prior.error(float(a)) for a in np.exp(logs)])
-        kept = V > 1e-14 * self.rho
+        kept = 1e-14 * self.rho < V
         return logs[kept], V[kept]
 
     @cached_property
@@ -209,10 +210,7 @@ class Curve:
             low = float(self.logs[0] + np.log(share))
         else:
             low = float(rising[0]) if rising.size else last
-        if not np.isnan(last):
-            high = last
-        else:
-            high = float(rising[-1]) if rising.size else low
+        high = last if not np.isnan(last) else float(rising[-1]) if rising.size else low
         return low, max(low, high)
 
     def _beyond(self, ratio: float) -> float:
@@ -250,7 +248,9 @@ class Curve:
         shown = float(self._information(inside))
         if place > self.logs[-1]:  # mmse = D / A
             shown += self.prior.dimension * (place - inside) / 2
-        return float(shown + ratio * self.table.entropy_at(np.log(self.rho / max(V, 1e-300))) - A * V / 2)
+        return float(
+            shown + ratio * self.table.entropy_at(np.log(self.rho / max(V, 1e-300))) - A * V / 2
+        )
 
     def gap(self, ratio: float) -> float:
         """Potential of the last stable point minus that of the first."""
@@ -354,6 +354,7 @@ def state_evolution(
 
     Examples
     --------
+    >>> from solvable.inference import GaussBernoulli, Output
     >>> law = state_evolution(GaussBernoulli(0.3), Output("relu"), sample_ratio=[0.3, 0.6])
     >>> law.error.round(4), law.overlap.round(3)
     (array([0.212 , 0.1004]), array([0.293, 0.665]))

@@ -265,7 +265,9 @@ class Output:
         z = np.asarray(z, dtype=np.float64)
         if self._link is not None:
             clean = self._link(z)
-            return clean + np.sqrt(self.noise) * rng.standard_normal(z.shape) if self.noise else clean
+            return (
+                clean + np.sqrt(self.noise) * rng.standard_normal(z.shape) if self.noise else clean
+            )
         values, chances = self.labels(z)
         reached = np.cumsum(chances, axis=-1)
         place = rng.random(z.shape) * reached[..., -1]
@@ -296,7 +298,9 @@ class Output:
             return Pieces(both, blur=self.noise / scale**2)
         if self.function == "door":
             w = self.width / scale
-            return Pieces((Atom(1.0, ((-w, w),)), Atom(-1.0, ((-inf, -w), (w, inf)))), flips=self.flips)
+            return Pieces(
+                (Atom(1.0, ((-w, w),)), Atom(-1.0, ((-inf, -w), (w, inf)))), flips=self.flips
+            )
         if self._likelihood is not None:
             assert self.label_values is not None
             likelihood = self._likelihood
@@ -324,7 +328,7 @@ class Output:
         y = np.asarray(labels, dtype=np.float64)
         if not np.isfinite(y).all():
             raise InvalidData("a label is NaN or infinite; allowed: finite labels.")
-        return self.channel(1.0).scores(y)(np.asarray(omega, dtype=np.float64), V)
+        return self.channel(1.0).scores(y)(np.asarray(omega, dtype=np.float64), V)[0]
 
 
 class _Scaled:
@@ -353,8 +357,5 @@ def _two_labels(output: Output, y: np.ndarray, z: np.ndarray) -> np.ndarray:
         return np.asarray(expit(output.slope * y * z))
     if output.function == "probit" and output.noise:
         return np.asarray(ndtr(y * z / np.sqrt(output.noise)))
-    if output.function == "door":
-        plus = np.abs(z) < output.width
-    else:
-        plus = z >= 0
+    plus = np.abs(z) < output.width if output.function == "door" else z >= 0
     return np.where(plus == (y > 0), 1 - output.flips, output.flips)

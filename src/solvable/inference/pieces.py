@@ -24,8 +24,11 @@ from solvable.message_passing.preimages import (
     monotone_branches,
 )
 
-Score = Callable[[np.ndarray, float], np.ndarray]
-"""Messages g of given labels as a function of cavity means and their variance."""
+Score = Callable[[np.ndarray, float], tuple[np.ndarray, float]]
+"""Messages g of given labels, and the sum of their slopes, from cavity means and their variance."""
+
+STEP = 1e-4
+"""Step of differences in the cavity mean, relative to its deviation."""
 
 
 class Prepared(NamedTuple):
@@ -150,15 +153,15 @@ class Pieces:
         s = np.sqrt(1 + self.blur)
         first = second = entropy = 0.0
         for atom in self.atoms:
-            logs, score = (float(part[0]) for part in self._atom(atom, np.zeros(1), s))
+            log, score = (float(part[0]) for part in self._atom(atom, np.zeros(1), s))
             ends = np.array(atom.intervals) / s
             with np.errstate(invalid="ignore"):
                 slopes = np.where(np.isfinite(ends), ends * np.exp(-(ends**2) / 2), 0.0)
             # P'' / P with P'' = sum (a phi(a) - b phi(b))
             bend = -np.diff(slopes, axis=1).sum() / np.sqrt(2 * np.pi) / s**2
-            bend *= (1 - 2 * self.flips) / np.exp(logs)
-            first, second = first + np.exp(logs) * score**2, second + np.exp(logs) * bend**2
-            entropy -= np.exp(logs) * logs
+            bend *= (1 - 2 * self.flips) / np.exp(log)
+            first, second = first + np.exp(log) * score**2, second + np.exp(log) * bend**2
+            entropy -= np.exp(log) * log
         if self.branches and self.output is not None:
             z, chance = gaussian_nodes(1.0, self._special, 0.1, order=8, panels=120, inner=8)
             inside = np.any([(z > a) & (z < b) for a, b in self.branches], axis=0)
@@ -171,7 +174,8 @@ class Pieces:
             second += float(chance @ (square - 1) ** 2)
             entropy -= float(chance @ found.log_evidence)
         # values that are 0 by symmetry have rounding errors
-        return Prepared(*(x if abs(x) > 1e-14 else 0.0 for x in (first, second)), entropy)
+        first, second = (float(x) if x > 1e-14 else 0.0 for x in (first, second))
+        return Prepared(first, second, float(entropy))
 
     @property
     def shown(self) -> float:
@@ -196,14 +200,18 @@ class Pieces:
                 "output, without noise if the output has none."
             )
 
-        def scores(omega: np.ndarray, v: float) -> np.ndarray:
-            g = np.empty(labels.shape)
+        def scores(omega: np.ndarray, v: float) -> tuple[np.ndarray, float]:
+            g, slope, s = np.empty(labels.shape), 0.0, float(np.sqrt(v + self.blur))
             for k, each in enumerate(self.atoms):
                 mine = atom == k
-                g[mine] = self._atom(each, omega[mine], np.sqrt(v + self.blur))[1]
+                g[mine] = self._atom(each, omega[mine], s)[1]
+                moved = self._atom(each, omega[mine] + STEP * s, s)[1]
+                slope += float((moved - g[mine]).sum()) / (STEP * s)
             if rest.any():
-                g[rest] = (atoms(places, logs, omega[rest], v).mean[:, 0] - omega[rest]) / v
-            return g
+                found = atoms(places, logs, omega[rest], v)
+                g[rest] = (found.mean[:, 0] - omega[rest]) / v
+                slope += float(found.covariance.sum()) / v**2 - rest.sum() / v
+            return g, slope
 
         return scores
 

@@ -236,7 +236,7 @@ class Discrete(_Mixture):
 
     def __init__(self, values: Sequence[float], probabilities: Sequence[float]) -> None:
         name = f"Discrete({np.size(values)} values)"
-        super().__init__(name, probabilities, values, np.zeros(np.size(values)))
+        super().__init__(name, probabilities, values, [0.0] * np.size(values))
 
 
 class Rademacher(Discrete):
@@ -351,6 +351,7 @@ class Density(Prior):
         return self._low, self._high, self._points
 
     def draw(self, size: int | tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+        """Independent entries of the signal."""
         edges = np.linspace(self._low, self._high, 20_001)
         middle = (edges[1:] + edges[:-1]) / 2
         reached = np.concatenate([[0.0], np.cumsum(self._values(middle))])

@@ -191,7 +191,7 @@ class OutputSamples:
         edges = np.clip((breaks - means[:, None]) / width, -9.0, 9.0)
         end = np.full((means.size, 1), 9.0)
         edges = np.concatenate([-end, edges, end], axis=1)
-        unit, weights = gauss_legendre(48)
+        unit, weights = gauss_legendre(32)
         half = np.diff(edges, axis=1)[:, :, None] / 2
         t = (edges[:, :-1, None] + half * (unit + 1)).reshape(means.size, -1)
         density = (half * weights).reshape(t.shape) * np.exp(-(t**2) / 2)

@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from solvable.hermite import gaussian_quadrature, panel_nodes
-from solvable.inference.pieces import Prepared, Score
+from solvable.inference.pieces import STEP, Prepared, Score
 from solvable.inference.quadrature import gaussian_nodes
 from solvable.message_passing.evolution import label_information, label_table
 from solvable.message_passing.line_posterior import LinePosterior
@@ -42,7 +42,10 @@ class Linear:
 
     def scores(self, labels: np.ndarray) -> Score:
         """Messages of observed labels."""
-        return lambda omega, v: (labels - omega) / (v + self.noise)
+        return lambda omega, v: (
+            (labels - omega) / (v + self.noise),
+            -labels.size / (v + self.noise),
+        )
 
 
 @dataclass(frozen=True)
@@ -114,15 +117,17 @@ class Noisy:
         p, step = p[known], table.step[known]
         moments = (float(step @ (part[known] ** 2 / p)) for part in (first, second))
         # values that are 0 by symmetry have rounding errors
-        return Prepared(*(x if x > 1e-11 else 0.0 for x in moments), -float(step @ (p * np.log(p))))
+        linear, quadratic = (x if x > 1e-11 else 0.0 for x in moments)
+        return Prepared(linear, quadratic, -float(step @ (p * np.log(p))))
 
     def scores(self, labels: np.ndarray) -> Score:
         """Messages of observed labels."""
         posterior = LinePosterior(self.output, labels)
 
-        def scores(omega: np.ndarray, v: float) -> np.ndarray:
+        def scores(omega: np.ndarray, v: float) -> tuple[np.ndarray, float]:
             found = posterior(omega[:, None], np.array([[v]]))
-            return (found.mean[:, 0] - omega) / v
+            slope = float(found.covariance.sum()) / v**2 - labels.size / v
+            return (found.mean[:, 0] - omega) / v, slope
 
         return scores
 
@@ -168,9 +173,7 @@ class Likelihood:
             total += float(self.weights @ squares @ chance[k : k + block])
         return total
 
-    def _moments(
-        self, y: np.ndarray, omega: np.ndarray, s: float
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def _moments(self, y: np.ndarray, omega: np.ndarray, s: float) -> tuple[np.ndarray, np.ndarray]:
         """Evidence of labels given cavity means, and its derivative in the means."""
         scale, places = self._steep
         if s > 2 * scale:
@@ -203,17 +206,23 @@ class Likelihood:
         p, weights = p[known], self.weights[known]
         moments = (float(weights @ (part[known] ** 2 / p)) for part in (first, second))
         entropy = -float(weights @ (p * np.log(p)))
-        return Prepared(*(x if x > 1e-11 else 0.0 for x in moments), entropy)
+        linear, quadratic = (x if x > 1e-11 else 0.0 for x in moments)
+        return Prepared(linear, quadratic, entropy)
 
     def scores(self, labels: np.ndarray) -> Score:
         """Messages of observed labels."""
 
-        def scores(omega: np.ndarray, v: float) -> np.ndarray:
+        def messages(omega: np.ndarray, s: float) -> np.ndarray:
             g, block = np.empty(labels.shape), ROWS // 512
             for k in range(0, labels.size, block):
                 rows = slice(k, k + block)
-                P, slope = self._moments(labels[rows], omega[rows], float(np.sqrt(v)))
+                P, slope = self._moments(labels[rows], omega[rows], s)
                 g[rows] = np.divide(slope, P, out=np.zeros_like(P), where=P > 1e-290)
             return g
+
+        def scores(omega: np.ndarray, v: float) -> tuple[np.ndarray, float]:
+            s = float(np.sqrt(v))
+            g, moved = messages(omega, s), messages(omega + STEP * s, s)
+            return g, float((moved - g).sum()) / (STEP * s)
 
         return scores

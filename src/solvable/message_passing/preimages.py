@@ -29,7 +29,9 @@ def flat_pieces(output: GaussianOutput) -> tuple[Interval, ...]:
         grid = np.linspace(low, high, max(int(14_000 * (high - low) / (2 * REACH)), 8) + 1)
         grid[[0, -1]] += np.array([1e-9, -1e-9]) * (high - low)
         values = output.scalar(grid)
-        level = np.abs(np.diff(values)) <= 1e-13 * np.ptp(output.scalar(np.linspace(-REACH, REACH, 99)))
+        level = np.abs(np.diff(values)) <= 1e-13 * np.ptp(
+            output.scalar(np.linspace(-REACH, REACH, 99))
+        )
         edges = np.flatnonzero(np.diff(np.concatenate([[False], level, [False]]).astype(int)))
         for first, last in edges.reshape(-1, 2):
             # one level cell is an extremum; saturation beyond five deviations is rounding
@@ -65,12 +67,14 @@ def monotone_branches(output: GaussianOutput, flat: tuple[Interval, ...] = ()) -
     # differences no larger than rounding errors count as 0, but are ignored for abs(z) above 5
     slopes = np.sign(np.where(np.abs(np.diff(values)) > 1e-13 * np.ptp(values), np.diff(values), 0))
     middle = (grid[1:] + grid[:-1]) / 2
-    known = np.any([(middle > low) & (middle < high) for low, high in flat] or [middle > np.inf], axis=0)
+    known = np.any(
+        [(middle > low) & (middle < high) for low, high in flat] or [middle > np.inf], axis=0
+    )
     level = (slopes == 0) & (np.abs(grid[1:]) < 5) & ~known
     if level.any():
         raise InvalidParameter(
-            f"noise is 0 and the link is constant near z = {grid[1:][level][0]:.4g}; allowed: noise above "
-            "0, or a link that is constant on no interval."
+            f"noise is 0 and the link is constant near z = {grid[1:][level][0]:.4g}; allowed: noise "
+            "above 0, or a link that is constant on no interval."
         )
     turns = np.flatnonzero(slopes[1:] * slopes[:-1] < 0) + 1
     cuts = [_extremum(output, grid[k - 1], grid[k + 1], slopes[k - 1]) for k in turns]
