@@ -209,7 +209,7 @@ class _Run:
         return f"the last of {max_steps} steps changed the estimate by {moved} of its size"
 
     def _step(self, V: float) -> None:
-        """One step, of which a share of the previous messages and estimates is kept."""
+        """One step (inference 9), of which a share of the previous one is kept."""
         X, keep = self.X, self.damping if self.trace else 0.0
         scale = np.sqrt(self.rho)
         omega = X @ self.h - V * self.g

@@ -154,7 +154,8 @@ def _information(curve: Curve, algorithmic: float | None, reasons: dict[str, str
     after = ratios[places > last]
     born = float(min([*after, np.exp(curve.values[-1])])) if limit else 1e-3
     most = algorithmic if algorithmic is not None else 1e3 * max(born, 1.0)
-    # at the ends of the bracket both branches are one, so it keeps a distance of 1e-3
+    # Equal potentials (inference 7). At the ends of the bracket both branches are one, so it keeps a
+    # distance of 1e-3.
     low, high = born * (1 + 1e-3), most * (1 - 1e-3)
     ends = (curve.gap(low), curve.gap(high)) if low < high else (-1.0, -1.0)
     if ends[0] <= 0:
