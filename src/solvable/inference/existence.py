@@ -94,7 +94,7 @@ def l1_recovery_threshold(density: float) -> float:
     Notes
     -----
     The weak threshold of Donoho and Tanner (2009), in the form of Donoho, Maleki and Montanari (2009),
-    here (empirical-risk 9). Backed by ``tests/inference/test_existence.py``.
+    here (empirical-risk 10). Backed by ``tests/inference/test_existence.py``.
 
     Examples
     --------

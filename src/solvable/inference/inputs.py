@@ -147,7 +147,7 @@ class RandomFeatures:
     def directions(self, second_moment: float) -> Directions:
         """Directions of the features for a prior of this second moment."""
         # Marchenko-Pastur law of F F^T / d: with x = 1 + c + 2 sqrt(c) cos(theta) its density is
-        # 2 sin(theta)² / (pi x) per theta   (empirical-risk 12)
+        # 2 sin(theta)² / (pi x) per theta   (empirical-risk 13)
         c, (linear, rest) = self.ratio, self.moments
         theta = (np.arange(400) + 0.5) * np.pi / 400
         x = 1 + c + 2 * np.sqrt(c) * np.cos(theta)
@@ -199,7 +199,7 @@ class GaussianMixture:
         """Lowest error of any classifier that does not know the Gaussian centre."""
         from scipy.special import ndtr
 
-        # Phi(-sqrt(q / Delta)) with q = alpha rho² / (alpha rho + Delta)   (empirical-risk 11)
+        # Phi(-sqrt(q / Delta)) with q = alpha rho² / (alpha rho + Delta)   (empirical-risk 12)
         check_real("sample_ratio", sample_ratio, 0.0)
         known = sample_ratio * second_moment**2 / (sample_ratio * second_moment + self.variance)
         return float(ndtr(-np.sqrt(known / self.variance)))

@@ -237,10 +237,8 @@ def _logistic_force(u: np.ndarray, V: float) -> np.ndarray:
     return np.asarray(expit(-p))
 
 
-PENALTIES = {
-    "l2": "l2", "ridge": "l2", "l1": "l1", "lasso": "l1", "elastic net": "elastic net",
-    "elastic-net": "elastic net", "elastic_net": "elastic net", "elasticnet": "elastic net",
-}  # fmt: skip
+PENALTIES = ("l2", "l1", "elastic net")
+"""Names of penalties."""
 
 
 @dataclass(frozen=True)
@@ -283,10 +281,7 @@ class Penalty:
 
     def __post_init__(self) -> None:
         if self.name not in PENALTIES:
-            raise InvalidParameter(
-                unknown_choice("the penalty", self.name, ("l2", "l1", "elastic net"))
-            )
-        object.__setattr__(self, "name", PENALTIES[self.name])
+            raise InvalidParameter(unknown_choice("the penalty", self.name, PENALTIES))
         check_real("strength", self.strength, 0.0)
         check_real("ridge", self.ridge, 0.0)
         if self.ridge and self.name != "elastic net":

@@ -119,8 +119,6 @@ class OnlineLearning:
         Overlaps of students and teachers.
     T : ndarray of shape (m, m)
         Overlaps of the teachers.
-    second_layer : ndarray of shape (t, k)
-        Second layer of the student.
     """
 
     time: np.ndarray
@@ -128,7 +126,6 @@ class OnlineLearning:
     Q: np.ndarray
     R: np.ndarray
     T: np.ndarray
-    second_layer: np.ndarray
 
     @cached_property
     def plateau(self) -> tuple[float, float] | None:
@@ -161,31 +158,24 @@ def online_sgd(
     student: Committee,
     learning_rate: float,
     steps: int | Sequence[int] | np.ndarray,
-    *,
-    second_layer_rate: float = 0.0,
-    batch_size: int = 1,
 ) -> OnlineLearning:
     r"""Compute the overlaps of a student that sees each sample of a teacher once.
 
     .. math:: w_k\leftarrow w_k-\frac\eta{\sqrt d}v_kg'(\lambda_k)\,(f(x)-y)\,x,\qquad
-        v_k\leftarrow v_k-\frac{\eta_v}dg(\lambda_k)\,(f(x)-y),\qquad\lambda_k=\frac{w_k\cdot x}{\sqrt d}
+        \lambda_k=\frac{w_k\cdot x}{\sqrt d}
 
-    in the limit of large d at fixed time n / d. The start is that of the given weights, so that a run at
-    finite d is compared with the equations from its own start.
+    in the limit of large d at fixed time n / d, with a fixed second layer v. The start is that of the
+    given weights, so that a run at finite d is compared with the equations from its own start.
 
     Parameters
     ----------
     teacher, student : Committee
         Networks with the same activation and dimension.
     learning_rate : float, at least 0
-        :math:`\eta` of the first layer. 0 means gradient flow on the population: the limit of small
-        rates, with times multiplied by the rate.
+        :math:`\eta`. 0 means gradient flow on the population: the limit of small rates, with times
+        multiplied by the rate. A step on the mean of B samples counts as B steps of :math:`\eta/B`.
     steps : int or sequence of int
         Number of steps, reported at 201 even times, or ascending numbers of steps to report.
-    second_layer_rate : float, at least 0
-        :math:`\eta_v`; for gradient flow its ratio to the rate of the first layer.
-    batch_size : int, at least 1
-        Samples per step, whose mean gradient is used; much smaller than d. Time is then steps / d.
 
     Returns
     -------
@@ -216,8 +206,6 @@ def online_sgd(
     array([0.5   , 0.1839, 0.0677])
     """
     check_real("learning_rate", learning_rate, 0.0)
-    check_real("second_layer_rate", second_layer_rate, 0.0)
-    check_integer("batch_size", batch_size, 1)
     if teacher.activation != student.activation:
         raise InvalidParameter(
             f"the activations are {teacher.activation!r} and {student.activation!r}; allowed: the same."
@@ -237,13 +225,12 @@ def online_sgd(
     equations = _Equations(
         activation_of(student.activation, len(rows)),
         rows @ rows.T / dimension,
-        np.asarray(teacher.second_layer),
-        noise=teacher.noise,
-        rate=learning_rate or 1.0,
-        second_rate=second_layer_rate,
-        randomness=1 / batch_size if learning_rate else 0.0,
+        np.concatenate([np.asarray(student.second_layer), -np.asarray(teacher.second_layer)]),
+        len(student.weights),
+        teacher.noise,
+        learning_rate,
     )
-    return equations.run(np.asarray(student.second_layer), reported / dimension)
+    return equations.run(reported / dimension)
 
 
 @dataclass
@@ -251,56 +238,39 @@ class _Equations:
     """Right-hand side and integration of the equations."""
 
     activation: Activation
-    C: np.ndarray  # covariance at the start
-    teacher_layer: np.ndarray
+    C: np.ndarray  # covariance of all units at the start, students first
+    a: np.ndarray  # second layers: the student's, and minus the teacher's
+    students: int
     noise: float
-    rate: float
-    second_rate: float
-    randomness: float  # factor of the terms of second order in the rate
-
-    @property
-    def students(self) -> int:
-        """Number of units of the student."""
-        return len(self.C) - len(self.teacher_layer)
+    rate: float  # 0 for gradient flow at rate 1
 
     def covariance(self, state: np.ndarray) -> np.ndarray:
-        """Covariance of all units for Q, R, v in one row."""
-        K, M = self.students, len(self.teacher_layer)
-        Q, R = state[: K * K].reshape(K, K), state[K * K : K * (K + M)].reshape(K, M)
+        """Covariance of all units for Q and R in one row."""
+        K, size = self.students, len(self.C)
+        Q, R = state[: K * K].reshape(K, K), state[K * K :].reshape(K, size - K)
         return np.block([[Q, R], [R.T, self.C[K:, K:]]])
-
-    def layers(self, state: np.ndarray) -> np.ndarray:
-        """Second layers: the student's, and minus the teacher's."""
-        return np.concatenate([state[-self.students :], -self.teacher_layer])
 
     def error(self, state: np.ndarray) -> float:
         """Half the mean square of student minus teacher (online-learning 2)."""
-        return self.activation.error(self.covariance(state), self.layers(state))
+        return self.activation.error(self.covariance(state), self.a)
 
     def slope(self, _: float, state: np.ndarray) -> np.ndarray:
-        """Time derivative of Q, R, v (online-learning 1)."""
-        K, C, a = self.students, self.covariance(state), self.layers(state)
-        v = a[:K]
-        pull = -self.rate * v[:, None] * self.activation.pull(C, a, K)
+        """Time derivative of Q and R (online-learning 1)."""
+        K, C = self.students, self.covariance(state)
+        v = self.a[:K]
+        pull = -(self.rate or 1.0) * v[:, None] * self.activation.pull(C, self.a, K)
         dQ = pull[:, :K] + pull[:, :K].T
-        if self.randomness:
-            spread = self.activation.spread(C, a, K, self.noise)
-            dQ = dQ + self.rate**2 * self.randomness * np.outer(v, v) * spread
-        dv = np.zeros(K)
-        if self.second_rate:
-            dv = -self.second_rate * self.activation.outer(C, a, K)
-        return np.concatenate([dQ.ravel(), pull[:, K:].ravel(), dv])
+        if self.rate:
+            spread = self.activation.spread(C, self.a, K, self.noise)
+            dQ = dQ + self.rate**2 * np.outer(v, v) * spread
+        return np.concatenate([dQ.ravel(), pull[:, K:].ravel()])
 
-    def start(self, layer: np.ndarray) -> np.ndarray:
-        """Q, R, v in one row at the start."""
-        K = self.students
-        return np.concatenate([self.C[:K, :K].ravel(), self.C[:K, K:].ravel(), layer])
-
-    def run(self, layer: np.ndarray, times: np.ndarray) -> OnlineLearning:
+    def run(self, times: np.ndarray) -> OnlineLearning:
         """Integrate to the given times."""
         from scipy.integrate import solve_ivp
 
-        begin = self.start(layer)
+        K = self.students
+        begin = np.concatenate([self.C[:K, :K].ravel(), self.C[:K, K:].ravel()])
         if not times[-1]:
             return self.reported(times, begin[None])
         largest = 1e6 * (self.error(begin) + 1e-3)
@@ -331,14 +301,13 @@ class _Equations:
 
     def reported(self, times: np.ndarray, rows: np.ndarray) -> OnlineLearning:
         """Overlaps and errors of one state for each time."""
-        K, M = self.students, len(self.teacher_layer)
+        K, size = self.students, len(self.C)
         return OnlineLearning(
             time=times,
             error=np.array([self.error(row) for row in rows]),
             Q=rows[:, : K * K].reshape(-1, K, K),
-            R=rows[:, K * K : K * (K + M)].reshape(-1, K, M),
+            R=rows[:, K * K :].reshape(-1, K, size - K),
             T=self.C[K:, K:],
-            second_layer=rows[:, -K:],
         )
 
 
@@ -418,22 +387,21 @@ def symmetric_plateau(
     equations = _Equations(
         activation_of(activation, 2 * units),
         np.block([[one, 0 * one], [0 * one, one]]),
-        np.ones(units),
-        noise=noise,
-        rate=learning_rate or 1.0,
-        second_rate=0.0,
-        randomness=1.0 if learning_rate else 0.0,
+        np.repeat([1.0, -1.0], units),
+        units,
+        noise,
+        learning_rate,
     )
 
     def state(x: np.ndarray) -> np.ndarray:
         full = x[0] * one + x[1] * off
-        return np.concatenate([full.ravel(), np.full(units**2, x[2]), np.ones(units)])
+        return np.concatenate([full.ravel(), np.full(units**2, x[2])])
 
     def slope(x: np.ndarray) -> np.ndarray:
         return equations.slope(0.0, state(x))[[0, 1, units**2]]
 
     # relax for a while, so that the root is the one to which a start of small overlaps leads
-    begin, end = np.array([0.1, 0.0, 0.02]), 60 / equations.rate
+    begin, end = np.array([0.1, 0.0, 0.02]), 60 / (learning_rate or 1.0)
     x = solve_ivp(lambda _, y: slope(y), (0.0, end), begin, "LSODA", rtol=1e-6).y[:, -1]
     found = root(slope, x, options={"xtol": 1e-13})
     residual = float(np.abs(slope(found.x)).max())
@@ -443,16 +411,15 @@ def symmetric_plateau(
             "below 1e-10. Lower the rate.",
             {"residual": residual, "place": x.tolist()},
         )
-    x, size = found.x, 2 * units**2
-    whole, step = state(x), 1e-6
-    columns = []
-    for place in range(size):
+    x, columns, step = found.x, [], 1e-6
+    whole = state(x)
+    for place in range(whole.size):
         change = np.zeros(whole.size)
         change[place] = step
         mirrored = change[: units**2].reshape(units, units)
         change[: units**2] = ((mirrored + mirrored.T) / 2).ravel()
         up, down = equations.slope(0.0, whole + change), equations.slope(0.0, whole - change)
-        columns.append((up - down)[:size] / (2 * step))
+        columns.append((up - down) / (2 * step))
     rate = float(np.linalg.eigvals(np.array(columns).T).real.max())
     if not rate > 0:
         raise NotConverged(f"the symmetric state does not repel: its largest rate is {rate:.3g}.")

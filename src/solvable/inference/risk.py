@@ -123,7 +123,7 @@ def empirical_risk(
 
     Notes
     -----
-    Replica-symmetric equations (empirical-risk 3), which are exact for convex losses (Thrampoulidis et
+    Replica-symmetric equations of (empirical-risk 1), which are exact for convex losses (Thrampoulidis et
     al. 2018; Loureiro et al. 2021). The square loss with an l2 penalty needs no iteration. Backed by
     ``tests/inference/test_risk.py`` and ``tests/inference/test_data.py`` (scikit-learn).
 

@@ -218,7 +218,7 @@ class OutputSamples:
 
 @dataclass
 class MixtureSamples:
-    """Samples of two Gaussian classes (empirical-risk 10)."""
+    """Samples of two Gaussian classes (empirical-risk 11)."""
 
     loss: Loss
     mixture: GaussianMixture
