@@ -18,6 +18,7 @@ The parts load on first use:
   and report; ``plots``: figures as plain data.
 - ``learn``, ``diagnose``, ``forecast``, ``scale``, ``retrieve``: the tools for real data;
   ``data``: data sets.
+- ``inference``: priors, outputs and losses of models of one's own, with their theory and algorithms.
 - ``spectra``: laws of random matrices; ``message_passing``: state evolution; ``operators``: matrix-free
   operators built from data; ``hermite``, ``arrays``, ``errors``: basic tools.
 """
@@ -40,6 +41,7 @@ __all__ = [
     "errors",
     "forecast",
     "hermite",
+    "inference",
     "learn",
     "learners",
     "message_passing",

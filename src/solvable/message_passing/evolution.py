@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -37,26 +38,43 @@ def label_information(output: GaussianOutput, overlap: float) -> float:
     return _noisy(output, overlap) if output.noise else _noiseless(output, overlap)
 
 
-def _noisy(output: GaussianOutput, q: float) -> float:
-    """Information E(q) of a noisy channel, a sum over labels and cavity means by matrix products."""
+@dataclass(frozen=True)
+class LabelTable:
+    """Likelihoods of quadrature labels y at nodes z, of a noisy channel, as a sparse matrix."""
+
+    z: np.ndarray
+    weight: np.ndarray  # of dz
+    step: np.ndarray  # of dy
+    likelihood: Any  # compressed columns, shape (labels, nodes)
+
+
+def label_table(output: GaussianOutput, deviation: float) -> LabelTable:
+    """Tabulate the likelihoods at nodes that resolve a Gaussian with a given deviation."""
     from scipy.sparse import csr_array
 
-    V, scale = 1 - q, np.sqrt(output.noise)
-    reach = 9 * np.sqrt(V)
-    z, weight = line_nodes(output, np.sqrt(V))
+    scale = np.sqrt(output.noise)
+    z, weight = line_nodes(output, deviation)
     values = output.scalar(z)
     y, step = _label_nodes(output, float(values.min()), float(values.max()))
-    count = y.size
     order = np.argsort(values)
     first = np.searchsorted(values[order], y - REACH * scale)
     last = np.searchsorted(values[order], y + REACH * scale)
     starts = np.concatenate([[0], np.cumsum(last - first)])
-    rows = np.repeat(np.arange(count), last - first)
+    rows = np.repeat(np.arange(y.size), last - first)
     chosen = order[np.arange(starts[-1]) - np.repeat(starts[:-1] - first, last - first)]
     density = np.exp(-((y[rows] - values[chosen]) ** 2) / (2 * output.noise))
     likelihood = csr_array(
-        (density / (scale * np.sqrt(2 * np.pi)), chosen, starts), shape=(count, z.size)
+        (density / (scale * np.sqrt(2 * np.pi)), chosen, starts), shape=(y.size, z.size)
     ).tocsc()
+    return LabelTable(z, weight, step, likelihood)
+
+
+def _noisy(output: GaussianOutput, q: float) -> float:
+    """Information E(q) of a noisy channel, a sum over labels and cavity means by matrix products."""
+    V = 1 - q
+    reach = 9 * np.sqrt(V)
+    table = label_table(output, np.sqrt(V))
+    z, weight, step, likelihood = table.z, table.weight, table.step, table.likelihood
     total = 0.0
     for omega, share in _cavity_means(q):
         # the Gaussian of the cavity is below 1e-17 of its peak further away
@@ -65,7 +83,7 @@ def _noisy(output: GaussianOutput, q: float) -> float:
         cavity = weight[near, None] * np.exp(-(moved**2) / (2 * V)) / np.sqrt(2 * np.pi * V)
         part = likelihood[:, near]
         # dense products are about ten times as fast per number, and large noise leaves few zeros
-        part = part.toarray() if part.nnz > 0.1 * count * moved.shape[0] else part
+        part = part.toarray() if part.nnz > 0.1 * step.size * moved.shape[0] else part
         evidence = part @ cavity
         mean = part @ (cavity * moved)
         # int dy p(y) g²,  g = (E[z | y] - omega) / V

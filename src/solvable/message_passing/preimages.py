@@ -17,8 +17,45 @@ MOST_BRANCHES = 200
 """Largest number of monotone pieces of a link."""
 
 
-def monotone_branches(output: GaussianOutput) -> list[tuple[float, float]]:
-    """Intervals between breakpoints and extrema on which the link is strictly monotone."""
+Interval = tuple[float, float]
+
+
+def flat_pieces(output: GaussianOutput) -> tuple[Interval, ...]:
+    """Intervals on which the link is constant, as for relu below 0; the outermost end at infinity."""
+    inner = [point for point in output.breakpoints if abs(point) < REACH]
+    found: list[Interval] = []
+    for low, high in pairwise([-REACH, *inner, REACH]):
+        # the value at a breakpoint may belong to neither side
+        grid = np.linspace(low, high, max(int(14_000 * (high - low) / (2 * REACH)), 8) + 1)
+        grid[[0, -1]] += np.array([1e-9, -1e-9]) * (high - low)
+        values = output.scalar(grid)
+        level = np.abs(np.diff(values)) <= 1e-13 * np.ptp(
+            output.scalar(np.linspace(-REACH, REACH, 99))
+        )
+        edges = np.flatnonzero(np.diff(np.concatenate([[False], level, [False]]).astype(int)))
+        for first, last in edges.reshape(-1, 2):
+            # one level cell is an extremum; saturation beyond five deviations is rounding
+            if last - first < 3 or np.abs(grid[first : last + 1]).min() > 5:
+                continue
+            start = low if first == 0 else _edge(output, grid[first - 1], grid[first])
+            stop = high if last == level.size else _edge(output, grid[last + 1], grid[last])
+            start, stop = (np.copysign(np.inf, x) if abs(x) == REACH else x for x in (start, stop))
+            found.append((float(start), float(stop)))
+    return tuple(found)
+
+
+def _edge(output: GaussianOutput, outside: float, inside: float) -> float:
+    """End of a constant piece between two points, by bisection."""
+    value = output.scalar(np.array([inside]))[0]
+    for _ in range(60):
+        middle = (outside + inside) / 2
+        level = abs(output.scalar(np.array([middle]))[0] - value) <= 1e-14 * abs(value)
+        outside, inside = (outside, middle) if level else (middle, inside)
+    return inside
+
+
+def monotone_branches(output: GaussianOutput, flat: tuple[Interval, ...] = ()) -> list[Interval]:
+    """Intervals between breakpoints and extrema, outside flat pieces, where the link is monotone."""
     grid = np.union1d(np.linspace(-REACH, REACH, 14_001), output.breakpoints)
     grid = grid[np.abs(grid) <= REACH]
     values = output.scalar(grid)
@@ -29,15 +66,20 @@ def monotone_branches(output: GaussianOutput) -> list[tuple[float, float]]:
         )
     # differences no larger than rounding errors count as 0, but are ignored for abs(z) above 5
     slopes = np.sign(np.where(np.abs(np.diff(values)) > 1e-13 * np.ptp(values), np.diff(values), 0))
-    if (slopes[np.abs(grid[1:]) < 5] == 0).any():
-        flat = float(grid[1:][(slopes == 0) & (np.abs(grid[1:]) < 5)][0])
+    middle = (grid[1:] + grid[:-1]) / 2
+    known = np.any(
+        [(middle > low) & (middle < high) for low, high in flat] or [middle > np.inf], axis=0
+    )
+    level = (slopes == 0) & (np.abs(grid[1:]) < 5) & ~known
+    if level.any():
         raise InvalidParameter(
-            f"noise is 0 and the link is constant near z = {flat:.4g}; allowed: noise above 0, or a link "
-            "that is constant on no interval."
+            f"noise is 0 and the link is constant near z = {grid[1:][level][0]:.4g}; allowed: noise "
+            "above 0, or a link that is constant on no interval."
         )
     turns = np.flatnonzero(slopes[1:] * slopes[:-1] < 0) + 1
     cuts = [_extremum(output, grid[k - 1], grid[k + 1], slopes[k - 1]) for k in turns]
     inner = [point for point in output.breakpoints if abs(point) < REACH]
+    inner += [end for piece in flat for end in piece if abs(end) < REACH]
     ends = np.unique(np.concatenate([[-REACH, REACH], inner, cuts]))
     # merge an extremum with a breakpoint at the same position
     ends = ends[np.concatenate([[True], np.diff(ends) > 1e-7])]
@@ -46,7 +88,11 @@ def monotone_branches(output: GaussianOutput) -> list[tuple[float, float]]:
             f"the link turns {ends.size - 2} times between -{REACH:g} and {REACH:g}; allowed: up to "
             f"{MOST_BRANCHES} without noise. Set noise above 0, or take a slower link."
         )
-    return list(pairwise(ends.tolist()))
+    return [
+        (low, high)
+        for low, high in pairwise(ends.tolist())
+        if not any(start <= (low + high) / 2 <= stop for start, stop in flat)
+    ]
 
 
 def _extremum(output: GaussianOutput, low: float, high: float, rising: float) -> float:
@@ -61,9 +107,11 @@ def _extremum(output: GaussianOutput, low: float, high: float, rising: float) ->
     return near[0] if near else float(middle)
 
 
-def invert(output: GaussianOutput, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def invert(
+    output: GaussianOutput, labels: np.ndarray, branches: list[Interval] | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Preimages (n, branches) of labels with log abs(dz/dy), -inf where a branch has no preimage."""
-    branches = monotone_branches(output)
+    branches = monotone_branches(output) if branches is None else branches
     z = np.zeros((len(labels), len(branches)))
     logs = np.full(z.shape, -np.inf)
     for j, (low, high) in enumerate(branches):
