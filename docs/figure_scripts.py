@@ -128,13 +128,14 @@ def _learned(measure: bool) -> Any:
 
 
 def _learn(name: str, measure: bool) -> Picture:
-    from solvable.learn.figures import CAPTION, draw_pictures, learn_figures
+    from solvable.learn.figures import CAPTION, curve_figure, draw_pictures, strength_figure
 
     found = _learned(measure)
     if name == "learn-filters":
         data = {"title": "", "caption": CAPTION, "images": found.pictures}
         return Picture(plain(data), draw_pictures(found))
-    return of_figure(next(figure for figure in learn_figures(found) if figure.name == name))
+    figures = [*(strength_figure(found, layer) for layer in found.found), curve_figure(found)]
+    return of_figure(next(figure for figure in figures if figure.name == name))
 
 
 def _checkpoints(measure: bool) -> Picture:
