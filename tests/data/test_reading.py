@@ -136,3 +136,13 @@ def test_a_line_of_units_is_left_out(tmp_path):
     assert data.n_samples == 40
     assert any("line of units: 'mass', 'length'" in one for one in data.treatments)
     assert not np.isnan(data.table.numeric).any()
+
+
+def test_new_rows_need_no_cell_below_a_limit(tmp_path):
+    rows = [f"{'<0.5' if i % 6 == 0 else 1 + i % 9},{i % 5}.25" for i in range(60)]
+    (tmp_path / "a.csv").write_text("\n".join(["dose,y", *rows]) + "\n")
+    data = load(tmp_path / "a.csv", target="y", task="regression")
+    assert "dose: limit" in data.columns
+    (tmp_path / "new.csv").write_text("dose\n3\n4\n")
+    new = load_new(tmp_path / "new.csv", data.preparation)
+    np.testing.assert_array_equal(new.X, [[3, 0], [4, 0]])

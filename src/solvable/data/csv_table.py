@@ -18,6 +18,7 @@ from solvable.data.csv_columns import BLOCK, Column, has_odd_quotes, read_column
 from solvable.data.csv_comments import without_comments
 from solvable.data.csv_memory import DELIMITERS, unpack
 from solvable.data.table import (
+    LIMIT,
     Table,
     from_columns,
     refuse_duplicates,
@@ -66,7 +67,7 @@ def read_csv(path: Path, expected: Sequence[str] = ()) -> tuple[Table, tuple[str
         worded += [name] * (WORDS in found.note)
         parsed[name] = found.values
         if found.limits is not None:
-            parsed[f"{name}: limit"] = found.limits
+            parsed[f"{name}{LIMIT}"] = found.limits
         if found.note:
             notes.append(f"column {name!r}: {found.note}")
     parsed, totals = without_totals(parsed)

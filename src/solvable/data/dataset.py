@@ -18,7 +18,7 @@ from solvable.data.preparation import Preparation
 from solvable.data.raw_data import RawData
 from solvable.data.readers import join, read_raw
 from solvable.data.reading import Reading
-from solvable.data.table import Table, as_text, missing_mask, unknown_column
+from solvable.data.table import Table, as_text, missing_mask, unknown_column, with_limits
 from solvable.data.target import Kind, Task, fit_target, refuse_tiny_target
 from solvable.data.target_means import Means
 from solvable.errors import InvalidData, InvalidParameter
@@ -386,7 +386,7 @@ def load_new(data: Any, preparation: Preparation) -> NewData:
         )
     names = np.array(raw.row_names) if raw.row_names else None
     table, values = join(raw)
-    table, _ = preparation.reading.applied(table)
+    table, _ = preparation.reading.applied(with_limits(table, preparation.needed))
     values = None if values is None else preparation.reading.values(values)
     treatments = [*raw.notes, *preparation.report(table)]
     X = preparation.transform(table)

@@ -170,6 +170,8 @@ def missing_mask(column: np.ndarray) -> np.ndarray:
     return np.isnan(column)
 
 
+LIMIT = ": limit"  # ends the name of a column that marks cells such as <0.1
+
 TOTALS = frozenset(
     {"total", "totals", "grand total", "subtotal", "sum", "mean", "average", "summe", "gesamt"}
 )
@@ -187,6 +189,18 @@ def without_totals(columns: dict[str, np.ndarray]) -> tuple[dict[str, np.ndarray
             return {key: values[:-1] for key, values in columns.items()}, [note]
         break
     return columns, []
+
+
+def with_limits(table: Table, needed: Sequence[str]) -> Table:
+    """Add the columns that mark cells such as <0.1, if no cell of the new rows is such a cell."""
+    added = {
+        name: np.zeros(table.n_rows)
+        for name in needed
+        if name not in table and name.endswith(LIMIT) and name.removesuffix(LIMIT) in table
+    }
+    if not added:
+        return table
+    return from_columns({name: table.column(name) for name in table.order} | added)
 
 
 def without_units(

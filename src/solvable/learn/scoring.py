@@ -28,6 +28,12 @@ from solvable.learn.metrics import choose, interval_of, not_clearly_worse, score
 from solvable.learn.request import Metric
 from solvable.learn.results import CurvePoint, Expected, MethodScore, Outlook, Verdict
 
+STEEPER = (
+    "The error falls faster at the larger sizes, which neither formula describes, so the lower ends of "
+    "the intervals assume that the slope continues to grow."
+)
+"""Note about a curve that steepens; nothing here is trained in epochs."""
+
 
 class Losses:
     """Return each test row's loss: 0 or 1 for classes, squared error / target variance for numbers."""
@@ -360,7 +366,7 @@ def outlook_of(
         tuple((point.samples, point.mean, point.lower, point.upper) for point in prediction.band),
         prediction.confidence,
         prediction.verdict,
-        prediction.diagnostics.notes,
+        tuple(STEEPER if "epochs" in note else note for note in prediction.diagnostics.notes),
         floor=None if floor is None else (floor.value, floor.lower, floor.upper),
         unclear=factors[1] * rows in prediction.unclear,
     )
