@@ -11,3 +11,4 @@ from solvable.inference.priors import GaussBernoulli as GaussBernoulli
 from solvable.inference.priors import Gaussian as Gaussian
 from solvable.inference.priors import Prior as Prior
 from solvable.inference.priors import Rademacher as Rademacher
+from solvable.inference.sign_committee import SignCommittee as SignCommittee
