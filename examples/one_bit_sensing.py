@@ -2,9 +2,9 @@ r"""
 One-bit compressed sensing
 ==========================
 
-Signs of a sparse signal never recover it exactly: the error falls like the inverse square of the number of
-labels, also if a tenth of the signs is inverted, because the threshold at 0 stays sharp. Logistic labels have
-no sharp threshold, and the error falls like the inverse of their number.
+Signs of a sparse signal never recover it exactly: the error falls like the inverse square of the number
+of labels, also if a tenth of the signs is inverted, because the threshold at 0 stays sharp. Logistic
+labels have no sharp threshold, and the error falls like the inverse of their number.
 """
 
 import matplotlib.pyplot as plt

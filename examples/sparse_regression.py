@@ -22,6 +22,7 @@ line = np.array([thresholds(GaussBernoulli(rho), output).algorithmic for rho in 
 
 def weak_line(rho):
     """Smallest sample ratio at which the l1 norm recovers a signal of density rho."""
+
     def ratio(t):
         tail = (1 + t**2) * norm.cdf(-t) - t * norm.pdf(t)
         return rho * (1 + t**2) + 2 * (1 - rho) * tail

@@ -2,8 +2,8 @@ r"""
 Sparse ReLU regression
 ======================
 
-Labels :math:`y=\max(x\cdot w,0)` show half of the indices, and the sign of the others. A Gaussian signal is
-recovered at two labels per dimension, without a jump. A sparse one is recovered at a jump, above
+Labels :math:`y=\max(x\cdot w,0)` show half of the indices, and the sign of the others. A Gaussian signal
+is recovered at two labels per dimension, without a jump. A sparse one is recovered at a jump, above
 :math:`2\rho` labels, from which on the best estimate is exact.
 """
 

@@ -46,7 +46,9 @@ class SignCommittee:
     def __post_init__(self) -> None:
         check_integer("nodes", self.nodes, 10)
         if self.nodes % 2:
-            raise InvalidParameter(f"nodes is {self.nodes}; allowed: an even number of at least 10.")
+            raise InvalidParameter(
+                f"nodes is {self.nodes}; allowed: an even number of at least 10."
+            )
 
     @cached_property
     def _means(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -63,9 +65,7 @@ class SignCommittee:
         xi, zeta, chance = self._means
         root = np.sqrt((2 - q - p) / 2)  # deviation of each index
         r = (p - q) / (2 - q - p)
-        one, two = (
-            (np.sqrt(q / 2) * xi + sign * np.sqrt(p / 2) * zeta) / root for sign in (1, -1)
-        )
+        one, two = ((np.sqrt(q / 2) * xi + sign * np.sqrt(p / 2) * zeta) / root for sign in (1, -1))
         slopes = np.zeros((3, 2, xi.size))  # labels 2, -2, 0
         for k, (x, y) in enumerate(((one, two), (two, one))):
             density = np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi) / root
