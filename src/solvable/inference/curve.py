@@ -57,7 +57,7 @@ class Law:
     precision: np.ndarray
 
     def at_dimension(self, d: int) -> NoReturn:
-        """Refuse, as no order in 1 / d is known for independent entries; say how far data sets scatter."""
+        """Refuse: no order in 1 / d is known for independent entries. Says how far data sets scatter."""
         check_integer("d", d, 2)
         raise InvalidParameter(
             f"d is {d}, but no order in 1/d of this error is known; allowed: the limit of large d. Data "
@@ -288,7 +288,7 @@ def check_prior(prior: Prior) -> None:
         raise InvalidParameter(
             f"the prior is {type(prior).__name__}; allowed: a Prior, such as Gaussian() or a subclass."
         )
-    rng, n = np.random.default_rng(0), 20_000
+    rng, n = np.random.default_rng(0), 10_000
     w = np.asarray(prior.draw(n, rng), dtype=np.float64)
     if not (prior.variance > 0 and np.isfinite(w).all() and w.shape == (n,)):
         raise InvalidParameter(
