@@ -99,7 +99,7 @@ class Prior:
         noise = 1 / np.sqrt(precision)
         panels = 60 if points else min(max(60, int(2 * (high - low) / noise)), 20_000)
         low, high = low - FAR * noise, high + FAR * noise
-        r, weight = graded_nodes(low, high, points, noise, panels=panels)
+        r, weight = graded_nodes(low, high, points, noise, order=8, panels=panels)
         logs, variance = self._evidence(precision * r, precision)
         logs = logs - precision * r**2 / 2
         chance = weight * np.exp(logs - logs.max())
