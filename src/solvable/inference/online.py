@@ -285,7 +285,7 @@ class _Equations:
         begin = np.concatenate([self.C[:K, :K].ravel(), self.C[:K, K:].ravel(), self.a[:K]])
         if not times[-1]:
             return self.reported(times, begin[None])
-        largest = 1e6 * (self.error(begin) + 1e-3)
+        largest, span = 1e6 * (self.error(begin) + 1e-3), (0.0, times[-1])
 
         def bounded(_: float, state: np.ndarray) -> float:
             return largest - self.error(state)
@@ -293,14 +293,7 @@ class _Equations:
         bounded.terminal = True  # type: ignore[attr-defined]
         with np.errstate(over="ignore", invalid="ignore"):
             found = solve_ivp(
-                self.slope,
-                (0.0, times[-1]),
-                begin,
-                "DOP853",
-                times,
-                events=bounded,
-                rtol=1e-8,
-                atol=1e-11,
+                self.slope, span, begin, "DOP853", times, events=bounded, rtol=1e-8, atol=1e-11
             )
         if found.status != 0 or not np.isfinite(found.y).all():
             ends = [*found.t, *found.t_events[0]]
