@@ -34,7 +34,7 @@ def weak_line(rho):
 # Runs on both sides of the line
 # ------------------------------
 #
-# Circles: recovered, crosses: not recovered, at d = 1,000.
+# Circles: recovered, crosses: not, at d = 1,000.
 
 D = 1_000
 
@@ -52,8 +52,7 @@ axes.plot(densities, line, color=COLOURS[0], label="message passing")
 axes.plot(densities, [weak_line(r) for r in densities], "--", color=COLOURS[1], label="$l_1$")
 axes.plot(densities, densities, ":", color="0.5", label="number of unknowns")
 for rho in (0.2, 0.4, 0.6):
-    threshold = thresholds(GaussBernoulli(rho), output).algorithmic
-    for ratio in (0.7 * threshold, 1.2 * threshold):
+    for ratio in np.array([0.7, 1.2]) * np.interp(rho, densities, line):
         mark = "o" if error_of_run(rho, ratio) < 1e-3 else "x"
         axes.plot(rho, ratio, mark, color=COLOURS[2])
 axes.set(xlabel="fraction of entries that are not 0", ylabel="samples per dimension")
