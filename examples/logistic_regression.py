@@ -15,7 +15,7 @@ from solvable import inference
 from solvable.inference import Gaussian, Loss, Output, Penalty, empirical_risk
 from solvable.plots.palette import COLOURS
 
-SIGNAL, d, RUNS = 4.0, 200, 6
+SIGNAL, d, RUNS = 4.0, 200, 5
 PRIOR, OUTPUT = Gaussian(SIGNAL), Output("logistic")
 
 
@@ -49,7 +49,7 @@ for colour, (strength, found) in zip(COLOURS, points.items(), strict=False):
     left.plot(ratios, predicted(strength, ratios).error, color=colour, label=f"λ = {strength}")
     left.errorbar(shown, *np.transpose(found), fmt="o", color=colour)
 left.set(xlabel="samples per dimension", ylabel="wrong signs", title=f"points: d = {d}")
-above = threshold * (1 + np.geomspace(1e-2, 2, 12))
+above = threshold * (1 + np.geomspace(1e-2, 2, 9))
 right.semilogy(above, predicted(0.0, above).norm, color=COLOURS[0])
 right.axvline(threshold, color="grey", lw=0.8, label=f"exists from {threshold:.4f}")
 right.axhline(SIGNAL, ls=":", color="grey")

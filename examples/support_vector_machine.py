@@ -14,7 +14,7 @@ from solvable import inference
 from solvable.inference import Gaussian, Loss, Output, Penalty, empirical_risk
 from solvable.plots.palette import COLOURS
 
-d, RUNS = 200, 8
+d, RUNS = 200, 6
 PRIOR, OUTPUT = Gaussian(), Output("sign", flips=0.1)
 
 

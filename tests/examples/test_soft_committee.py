@@ -1,16 +1,11 @@
 """The example of a soft committee: its run at d = 500 has the plateau and the escape of the equations."""
 
-import runpy
-from pathlib import Path
-
-import matplotlib as mpl
 import numpy as np
 import pytest
 
 
-def test_the_run_waits_on_the_plateau_and_escapes():
-    mpl.use("Agg")
-    found = runpy.run_path(str(Path(__file__).parents[2] / "examples" / "soft_committee.py"))
+def test_the_run_waits_on_the_plateau_and_escapes(run):
+    found = run("soft_committee")
     law, plateau, errors, times = (found[name] for name in ("law", "plateau", "errors", "TIMES"))
     # Saad and Solla (1995), Figure 1: at a rate of 1 students are near the plateau from n / d = 10 on
     assert plateau.error == pytest.approx(0.02066, abs=1e-5)
@@ -21,4 +16,3 @@ def test_the_run_waits_on_the_plateau_and_escapes():
     assert errors[waiting].mean() == pytest.approx(equations[waiting].mean(), rel=0.05)
     escaped = np.interp(plateau.error / 2, errors[::-1], times[::-1])
     assert escaped == pytest.approx(law.escape, abs=0.5 / plateau.rate)
-    found["plt"].close("all")

@@ -28,7 +28,7 @@ VALUES = [
     (GaussBernoulli(0.1), Output("identity", noise=1e-4), (0, 0.20883, 0.19295), 1e-5),
     (GaussBernoulli(0.3), RELU, (0, 0.81476, 0.6), 1e-5),
     (Gaussian(), RELU, (0, 2, 2), 1e-5),
-    (GaussBernoulli(0.3), MAGNITUDE, (0.5, 0.70400, 0.3), 3e-4),
+    (GaussBernoulli(0.3), MAGNITUDE, (0.5, 0.704268, 0.3), 2e-6),
     (Gaussian(), MAGNITUDE, (0.5, 1.12844, 1), 1e-4),  # arXiv:1708.03395: 1.128
     (Rademacher(0.5), Output("door", width=HALF), (1.36046, 1.56642, 1.0), 2e-5),
     (Rademacher(0.5), Output("door"), (0.92496, 1.29513, 1.10983), 1e-5),

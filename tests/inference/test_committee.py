@@ -35,6 +35,7 @@ def test_means_agree_with_draws(name):
         "spread": (
             act.spread(C, A, K, noise), s[:, :, None] * s[:, None, :] * (delta**2 + noise)[:, None, None],
         ),
+        "outer": (act.outer(C, A, K), g(u[:, :K]) * delta[:, None]),
     }  # fmt: skip
     for mean, samples in draws.values():
         error = samples.std(axis=0) / np.sqrt(len(samples))
@@ -44,7 +45,7 @@ def test_means_agree_with_draws(name):
 @pytest.mark.parametrize(("closed", "formula"), [("erf", "erf(z/sqrt(2))"), ("quadratic", "z**2")])
 def test_closed_integrals_agree_with_quadrature(closed, formula):
     C = 0.3 * covariance(2)
-    for method, extra in (("error", ()), ("pull", (2,)), ("spread", (2, 0.1))):
+    for method, extra in (("error", ()), ("pull", (2,)), ("spread", (2, 0.1)), ("outer", (2,))):
         one, two = (
             getattr(activation_of(name, 4), method)(C, A, *extra) for name in (closed, formula)
         )
@@ -56,7 +57,7 @@ def test_equal_committees_have_no_error_and_no_force(name):
     rows = np.random.default_rng(3).standard_normal((2, 6))
     B, a, act = rows @ rows.T / 6, np.array([1, 1, -1, -1.0]), activation_of(name, 4)
     C = np.block([[B, B], [B, B]])
-    for found in (act.error(C, a), act.pull(C, a, 2), act.spread(C, a, 2, 0.0)):
+    for found in (act.error(C, a), act.pull(C, a, 2), act.spread(C, a, 2, 0.0), act.outer(C, a, 2)):
         np.testing.assert_allclose(found, 0, atol=1e-6)
 
 

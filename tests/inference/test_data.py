@@ -162,11 +162,11 @@ def test_ridge_regression_on_random_features(activation, ratio, strength):
     loss, penalty, d, alpha = Loss("square"), Penalty("l2", strength), 100, 3.0
     output, p = Output("linear", noise=0.1), round(ratio * 100)
     rows = []
-    for seed in range(12):
+    for seed in range(10):
         rng = np.random.default_rng((seed, 9))
         w, F = signal(d, 1.0, rng), rng.standard_normal((p, d))
         F *= np.sqrt(d) / np.linalg.norm(F, axis=1, keepdims=True)
-        x = rng.standard_normal((round(alpha * d) + 3_000, d)) / np.sqrt(d)
+        x = rng.standard_normal((round(alpha * d) + 1_500, d)) / np.sqrt(d)
         features = sigma(x @ F.T)
         features = (features - features.mean(axis=0)) / np.sqrt(p)
         train = slice(0, round(alpha * d))

@@ -36,6 +36,13 @@ def test_thresholds_of_logistic_labels_depend_on_the_signal_alone(deviation, rat
     assert separability_threshold(slope) == pytest.approx(ratio, abs=1e-5)
 
 
+@pytest.mark.parametrize(("flips", "ratio"), [(0.2, 2.391327), (0.1, 2.992286), (0.05, 3.809689)])
+def test_thresholds_of_flipped_signs_do_not_depend_on_the_signal(flips, ratio):
+    for prior in (None, Gaussian(3.0)):
+        found = separability_threshold(Output("sign", flips=flips), prior)
+        assert found == pytest.approx(ratio, abs=1e-6)  # adaptive integrals
+
+
 def test_drawn_labels_are_separable_below_and_not_above():
     output, d = Output("sign", flips=0.1), 60
     threshold = separability_threshold(output)

@@ -55,6 +55,11 @@ def test_a_function_of_a_name_is_the_named_loss():
     assert own.values(y, omega) is None
 
 
+def test_names_may_be_written_in_other_ways():
+    assert Loss("Huber", 0.5) == Loss("huber", 0.5)
+    assert Penalty("elastic_net", 1.0, 0.5) == Penalty("Elastic net", 1.0, 0.5)
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [

@@ -63,6 +63,18 @@ def test_a_density_is_a_gaussian():
         assert density.error(precision) == pytest.approx(1 / (1 + precision), rel=1e-7)
 
 
+def test_a_density_with_a_kink_agrees_with_a_plain_sum():
+    laplace, w = PRIORS[5], np.linspace(-30, 30, 30_001)
+    for precision in (0.1, 1.0, 5.0):
+        r = np.linspace(-45, 45, 601)
+        chance = np.exp(-np.abs(w) - (r[:, None] - w) ** 2 * precision / 2)
+        total = chance.sum(axis=1)
+        known = total > 0
+        mean, square = (chance[known] @ w**k / total[known] for k in (1, 2))
+        exact = total[known] @ (square - mean**2) / total.sum()
+        assert laplace.error(precision) == pytest.approx(exact, rel=1e-6)
+
+
 def test_error_times_precision_tends_to_the_continuous_part():
     # D = 0.1; quadrature nodes of a fixed rule miss the switch of the posterior here
     prior = GaussBernoulli(0.1)

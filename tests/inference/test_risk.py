@@ -144,14 +144,13 @@ def test_the_stability_of_the_lasso_is_its_active_share():
     assert risk.replicon == pytest.approx(active / 0.7, rel=1e-6)
 
 
-@pytest.mark.parametrize("strength", [1e-6, 1e-3])
-def test_weak_penalties_converge_at_every_ratio(strength):
+def test_weak_penalties_converge_at_every_ratio():
     ratios = [0.3, 0.9, 1.0, 2.0, 5.0]
     for loss in (Loss("logistic"), Loss("hinge"), SQUARE):
-        risk = empirical_risk(loss, Penalty("l2", max(strength, 1e-4)), SIGN, Gaussian(), ratios)
+        risk = empirical_risk(loss, Penalty("l2", 1e-4), SIGN, Gaussian(), ratios)
         assert (risk.replicon < 1).all()
     lasso = empirical_risk(
-        SQUARE, Penalty("l1", strength), Output("linear", noise=0.01), GaussBernoulli(0.1), ratios
+        SQUARE, Penalty("l1", 1e-6), Output("linear", noise=0.01), GaussBernoulli(0.1), ratios
     )
     assert (lasso.replicon < 1).all()
     assert (

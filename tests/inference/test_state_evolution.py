@@ -19,34 +19,49 @@ from solvable.message_passing.channels import additive_output
 from solvable.message_passing.evolution import StateEvolution
 
 HALF = 0.67448975  # a door of this width is hit with probability 1/2
-SIGN, IDENTITY = Output("sign"), Output("identity")
+SIGN, IDENTITY, RELU, ABS = (Output(name) for name in ("sign", "identity", "relu", "abs"))
+FLIPS, PROBIT = Output("sign", flips=0.1), Output("probit", noise=0.2)
+LOGISTIC, NARROW = Output("logistic", slope=2), Output("door", width=HALF * 0.3**0.5)
+SLAB, COIN = GaussBernoulli(0.3, mean=1, variance=0.25), Discrete([0, 1], [0.5, 0.5])
+TERNARY = Discrete([-1, 0, 1], [0.25, 0.5, 0.25])
 # computed by a separate implementation with quadratures of its own, five digits
 VALUES = [
-    (Rademacher(0.5), SIGN, {0.3: 0.81933, 0.9: 0.49223, 1.4: 0.21030}),
-    (Rademacher(0.1), SIGN, {0.3: 0.30158, 0.9: 0.13949}),
-    (Rademacher(0.5), Output("sign", flips=0.1), {0.5: 0.81617, 2: 0.39601, 2.5: 0.27241}),
-    (Rademacher(0.5), Output("probit", noise=0.2), {0.5: 0.76027, 3: 0.08790}),
-    (Rademacher(0.5), Output("logistic", slope=2), {1: 0.69576, 4: 0.21745}),
-    (GaussBernoulli(0.3), Output("logistic", slope=2), {1: 0.24373, 4: 0.13048}),
-    (GaussBernoulli(0.1), SIGN, {0.5: 0.03239, 1: 0.00791, 4: 0.00024}),
-    (Gaussian(), SIGN, {0.5: 0.71967, 2: 0.27170, 4: 0.09974}),
+    (Rademacher(0.5), SIGN, {0.3: 0.81933, 0.6: 0.65229, 0.9: 0.49223, 1.1: 0.38590, 1.4: 0.21030}),
+    (Rademacher(0.3), SIGN, {0.3: 0.69137, 0.9: 0.40485, 1.1: 0.30813}),
+    (Rademacher(0.1), SIGN, {0.3: 0.30158, 0.6: 0.22668, 0.9: 0.13949}),
+    (Rademacher(0.5), FLIPS, {0.5: 0.81617, 1: 0.66060, 1.5: 0.52286, 2: 0.39601, 2.5: 0.27241}),
+    (Rademacher(0.5), PROBIT, {0.5: 0.76027, 1: 0.55795, 1.5: 0.38698, 2: 0.24963, 3: 0.08790}),
+    (Rademacher(0.5), LOGISTIC, {1: 0.69576, 2: 0.47853, 4: 0.21745}),
+    (GaussBernoulli(0.3), LOGISTIC, {1: 0.24373, 2: 0.19428, 4: 0.13048}),
+    (GaussBernoulli(0.1), SIGN, {0.5: 0.03239, 1: 0.00791, 2: 0.00136, 4: 0.00024}),
+    (GaussBernoulli(0.3), SIGN, {0.5: 0.19442, 1: 0.10652, 2: 0.03411, 4: 0.00741}),
+    (Gaussian(), SIGN, {0.5: 0.71967, 1: 0.51374, 2: 0.27170, 4: 0.09974}),
+    (GaussBernoulli(0.3), FLIPS, {1: 0.17888, 2: 0.09888, 4: 0.03442}),
     (GaussBernoulli(0.3), IDENTITY, {0.18: 0.23651, 0.315: 0.16904}),
-    (GaussBernoulli(0.3), Output("identity", noise=0.01), {0.2: 0.23139, 0.6: 0.03933}),
-    (GaussBernoulli(0.3), Output("relu"), {0.3: 0.21200, 0.6: 0.10037}),
+    (
+        GaussBernoulli(0.3),
+        Output("identity", noise=0.01),
+        {0.2: 0.23139, 0.4: 0.13417, 0.6: 0.03933},
+    ),
+    (GaussBernoulli(0.3), RELU, {0.3: 0.21200, 0.6: 0.10037}),
+    (GaussBernoulli(0.5), RELU, {0.3: 0.37558, 0.6: 0.24663, 0.9: 0.12511}),
     (Gaussian(), Output("relu", noise=0.1), {1: 0.52835, 2: 0.26670}),
-    (GaussBernoulli(0.3), Output("abs"), {0.55: 0.29265, 0.65: 0.25980}),
-    (GaussBernoulli(0.3, mean=1, variance=0.25), Output("abs"), {0.2: 0.26409, 0.6: 0.15001}),
-    (Discrete([0, 1], [0.5, 0.5]), Output("identity", noise=0.05), {0.2: 0.20899, 1: 0.02634}),
-    (Discrete([-1, 0, 1], [0.25, 0.5, 0.25]), SIGN, {0.5: 0.35854, 2: 0.11310}),
-    (Gaussian(), Output("door", width=HALF), {1.5: 0.87709, 2: 0.29461, 5: 0.02875}),
-    (GaussBernoulli(0.3), Output("door", width=HALF * 0.3**0.5), {1.5: 0.02693, 3: 0.00488}),
+    (GaussBernoulli(0.3), Output("relu", noise=0.1), {0.5: 0.23738, 1: 0.17556}),
+    (GaussBernoulli(0.3), ABS, {0.55: 0.29265, 0.65: 0.25980}),
+    (Gaussian(), ABS, {0.65: 0.91447, 0.7: 0.87588, 0.9: 0.66923, 1: 0.52374, 1.05: 0.43155}),
+    (SLAB, ABS, {0.2: 0.26409, 0.4: 0.22916, 0.5: 0.20066, 0.6: 0.15001}),
+    (COIN, Output("identity", noise=0.05), {0.2: 0.20899, 0.4: 0.16774, 0.6: 0.12399, 1: 0.02634}),
+    (TERNARY, SIGN, {0.5: 0.35854, 1: 0.25176, 1.5: 0.17447, 2: 0.11310}),
+    (Gaussian(), Output("door", width=HALF), {1.5: 0.87709, 2: 0.29461, 3: 0.07933, 5: 0.02875}),
+    (Gaussian(), Output("door"), {1: 0.95098, 1.5: 0.51348, 2: 0.25764, 3: 0.11692}),
+    (GaussBernoulli(0.3), NARROW, {1.5: 0.02693, 2: 0.01255, 3: 0.00488}),
 ]
 
 
 @pytest.mark.parametrize(("prior", "output", "values"), VALUES, ids=str)
 def test_errors_are_those_of_another_implementation(prior, output, values):
     law = state_evolution(prior, output, list(values))
-    assert law.error == pytest.approx(list(values.values()), abs=1.1e-5)
+    assert law.error == pytest.approx(list(values.values()), abs=6e-6)
     assert law.overlap == pytest.approx(1 - law.error / prior.second_moment)
 
 
@@ -130,3 +145,12 @@ def test_other_bad_input_is_refused():
         state_evolution(Gaussian(), SIGN, 1.0, start="middle")
     with pytest.raises(InvalidParameter, match="allowed: a Prior"):
         state_evolution("gaussian", SIGN, 1.0)
+
+
+def test_a_finite_dimension_is_refused_with_its_scatter():
+    law = state_evolution(Gaussian(), SIGN, 1.0)
+    with pytest.raises(
+        InvalidParameter, match=r"no order in 1/d .* scatter .* by about 0\.1 of"
+    ) as caught:
+        law.at_dimension(100)
+    assert "\n" not in str(caught.value)

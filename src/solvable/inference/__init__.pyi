@@ -25,3 +25,4 @@ from solvable.inference.priors import Prior as Prior
 from solvable.inference.priors import Rademacher as Rademacher
 from solvable.inference.risk import EmpiricalRisk as EmpiricalRisk
 from solvable.inference.risk import empirical_risk as empirical_risk
+from solvable.inference.sign_committee import SignCommittee as SignCommittee

@@ -20,6 +20,9 @@ from solvable.inference.outputs import Output
 from solvable.inference.pieces import Pieces
 from solvable.inference.priors import Prior
 
+WARM_UP = 30
+"""Steps with a linear denoiser from a random start."""
+
 
 @dataclass(frozen=True)
 class Fit:
@@ -42,8 +45,8 @@ class Fit:
     damping : float
         Share of the previous step that was kept; 0 unless the undamped iteration failed.
     change : float
-        Relative change of the estimate in the last step. Outputs that do not show the sign may end in a
-        small cycle, of up to 0.2, around the fixed point.
+        Relative change of the estimate in the last step. It may end in a small cycle around the fixed
+        point, of up to 0.02, or 0.2 for outputs that do not show the sign.
 
     Examples
     --------
@@ -80,7 +83,7 @@ def message_passing(
     output: Output,
     *,
     max_steps: int = 300,
-    tolerance: float = 1e-6,
+    tolerance: float = 1e-5,
     seed: int = 0,
 ) -> Fit:
     r"""Estimate the signal w from labels :math:`y\sim P(y|Xw)`.
@@ -191,7 +194,7 @@ class _Run:
         floor = 1e-9 * self.rho
         for _ in range(max_steps):
             before = self.h
-            self._step(max(float(self.variance.mean()), floor))
+            self._step(min(max(float(self.variance.mean()), floor), self.prior.variance))
             if not np.isfinite(self.h).all():
                 return "the estimate became infinite"
             V = float(self.variance.mean())
@@ -201,8 +204,9 @@ class _Run:
             if floor >= V or self.change <= tolerance * size:
                 return self._contradiction()
         settled = abs(self.trace[-1] / np.mean(self.trace[-20:]) - 1) < 0.01
-        if not self.known and settled and self.change < 0.2 * size:
-            return self._contradiction()  # a small cycle, which damping of even outputs makes worse
+        # a small cycle, which damping often makes worse
+        if settled and self.change < (0.02 if self.known else 0.2) * size:
+            return self._contradiction()
         if trivial and size**2 < 0.1 * self.prior.variance:
             return ""  # the labels do not suffice for any overlap, as predicted
         moved = f"{self.change / size:.2g}"
@@ -217,8 +221,14 @@ class _Run:
         self.g = keep * self.g + (1 - keep) * g / scale
         # The slope does not grow with labels that contradict the estimate, as E[g²] does: with g² one of
         # four perceptrons at d = 2000 settles on a wrong estimate.
-        A = max(-slope / self.rho / X.shape[1], 1e-9 / self.rho)
-        h, variance = self.prior.denoise(A * self.h + X.T @ self.g, A)
+        raw = -slope / self.rho / X.shape[1]  # below 0 by chance where labels show nearly nothing
+        A = max(raw, float(g @ g) / self.rho / X.shape[1] / 4, 1e-9 / self.rho)
+        b = raw * self.h + X.T @ self.g
+        if self.known or len(self.trace) >= WARM_UP:
+            h, variance = self.prior.denoise(b, A)
+        else:  # a linear denoiser, as A is no measure of the noise of b while nothing is known
+            spread = self.rho / (1 + self.rho * A)
+            h, variance = spread * b, np.full(b.size, spread)
         self.h = keep * self.h + (1 - keep) * h
         self.variance = keep * self.variance + (1 - keep) * variance
 

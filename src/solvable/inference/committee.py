@@ -35,6 +35,9 @@ class Activation(Protocol):
     def spread(self, C: np.ndarray, a: np.ndarray, K: int, noise: float) -> np.ndarray:
         """E[g'(u_k) g'(u_l) (delta² + noise)] for two students, of shape (K, K)."""
 
+    def outer(self, C: np.ndarray, a: np.ndarray, K: int) -> np.ndarray:
+        """E[g(u_k) delta] of each student."""
+
 
 class _Pairs:
     """Activations for which the means of two, three and four units are known."""
@@ -46,6 +49,10 @@ class _Pairs:
     def error(self, C: np.ndarray, a: np.ndarray) -> float:
         """Half the mean square of delta."""
         return float(a @ self.pairs(C) @ a) / 2
+
+    def outer(self, C: np.ndarray, a: np.ndarray, K: int) -> np.ndarray:
+        """E[g(u_k) delta] of each student."""
+        return np.asarray(self.pairs(C)[:K] @ a)
 
 
 class Erf(_Pairs):
@@ -263,6 +270,11 @@ class Smooth:
         u, g, chance = self._values(C)
         slopes = self.derivative(u[:, :K])
         return np.asarray((slopes * (chance * ((g @ a) ** 2 + noise))[:, None]).T @ slopes)
+
+    def outer(self, C: np.ndarray, a: np.ndarray, K: int) -> np.ndarray:
+        """E[g(u_k) delta]."""
+        _, g, chance = self._values(C)
+        return np.asarray(g[:, :K].T @ (chance * (g @ a)))
 
 
 @lru_cache(maxsize=4)

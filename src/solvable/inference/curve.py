@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 
+from solvable.arrays import check_integer
 from solvable.errors import InvalidParameter, NotConverged, unknown_choice
 from solvable.inference.outputs import Channel, Output
 from solvable.inference.pieces import Pieces
@@ -54,6 +55,15 @@ class Law:
     overlap: np.ndarray
     free_entropy: np.ndarray
     precision: np.ndarray
+
+    def at_dimension(self, d: int) -> NoReturn:
+        """Refuse: no order in 1 / d is known for independent entries. Says how far data sets scatter."""
+        check_integer("d", d, 2)
+        raise InvalidParameter(
+            f"d is {d}, but no order in 1/d of this error is known; allowed: the limit of large d. Data "
+            f"sets scatter around it by about {1 / np.sqrt(d):.2g} of the prior variance, so compare a "
+            "mean over several of them."
+        )
 
 
 class InformationTable:
@@ -278,7 +288,7 @@ def check_prior(prior: Prior) -> None:
         raise InvalidParameter(
             f"the prior is {type(prior).__name__}; allowed: a Prior, such as Gaussian() or a subclass."
         )
-    rng, n = np.random.default_rng(0), 20_000
+    rng, n = np.random.default_rng(0), 10_000
     w = np.asarray(prior.draw(n, rng), dtype=np.float64)
     if not (prior.variance > 0 and np.isfinite(w).all() and w.shape == (n,)):
         raise InvalidParameter(

@@ -77,6 +77,7 @@ class Loss:
         check_real("width", width, 0.0)
         if callable(name):
             name, prox = None, name
+        name = name and str(name).lower()
         for key, entry in (
             ("name", name),
             ("width", float(width)),
@@ -280,7 +281,9 @@ class Penalty:
     ridge: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.name not in PENALTIES:
+        name = str(self.name).lower().replace("_", " ").replace("-", " ")
+        object.__setattr__(self, "name", name)
+        if name not in PENALTIES:
             raise InvalidParameter(unknown_choice("the penalty", self.name, PENALTIES))
         check_real("strength", self.strength, 0.0)
         check_real("ridge", self.ridge, 0.0)

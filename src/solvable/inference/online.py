@@ -119,6 +119,8 @@ class OnlineLearning:
         Overlaps of students and teachers.
     T : ndarray of shape (m, m)
         Overlaps of the teachers.
+    second_layer : ndarray of shape (t, k)
+        Second layer of the student.
     """
 
     time: np.ndarray
@@ -126,6 +128,7 @@ class OnlineLearning:
     Q: np.ndarray
     R: np.ndarray
     T: np.ndarray
+    second_layer: np.ndarray
 
     @cached_property
     def plateau(self) -> tuple[float, float] | None:
@@ -158,14 +161,16 @@ def online_sgd(
     student: Committee,
     learning_rate: float,
     steps: int | Sequence[int] | np.ndarray,
+    *,
+    second_layer_rate: float = 0.0,
 ) -> OnlineLearning:
     r"""Compute the overlaps of a student that sees each sample of a teacher once.
 
     .. math:: w_k\leftarrow w_k-\frac\eta{\sqrt d}v_kg'(\lambda_k)\,(f(x)-y)\,x,\qquad
-        \lambda_k=\frac{w_k\cdot x}{\sqrt d}
+        v_k\leftarrow v_k-\frac{\eta_v}dg(\lambda_k)\,(f(x)-y),\qquad\lambda_k=\frac{w_k\cdot x}{\sqrt d}
 
-    in the limit of large d at fixed time n / d, with a fixed second layer v. The start is that of the
-    given weights, so that a run at finite d is compared with the equations from its own start.
+    in the limit of large d at fixed time n / d. The start is that of the given weights, so that a run at
+    finite d is compared with the equations from its own start.
 
     Parameters
     ----------
@@ -176,6 +181,8 @@ def online_sgd(
         multiplied by the rate. A step on the mean of B samples counts as B steps of :math:`\eta/B`.
     steps : int or sequence of int
         Number of steps, reported at 201 even times, or ascending numbers of steps to report.
+    second_layer_rate : float, at least 0
+        :math:`\eta_v`; 0 keeps the second layer. For gradient flow, its ratio to the rate of the first.
 
     Returns
     -------
@@ -206,6 +213,7 @@ def online_sgd(
     array([0.5   , 0.1839, 0.0677])
     """
     check_real("learning_rate", learning_rate, 0.0)
+    check_real("second_layer_rate", second_layer_rate, 0.0)
     if teacher.activation != student.activation:
         raise InvalidParameter(
             f"the activations are {teacher.activation!r} and {student.activation!r}; allowed: the same."
@@ -229,6 +237,7 @@ def online_sgd(
         len(student.weights),
         teacher.noise,
         learning_rate,
+        second_layer_rate,
     )
     return equations.run(reported / dimension)
 
@@ -239,41 +248,44 @@ class _Equations:
 
     activation: Activation
     C: np.ndarray  # covariance of all units at the start, students first
-    a: np.ndarray  # second layers: the student's, and minus the teacher's
+    a: np.ndarray  # second layers at the start: the student's, and minus the teacher's
     students: int
     noise: float
     rate: float  # 0 for gradient flow at rate 1
+    second_rate: float = 0.0
 
-    def covariance(self, state: np.ndarray) -> np.ndarray:
-        """Covariance of all units for Q and R in one row."""
+    def parts(self, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Covariance of all units and second layers for Q, R and v in one row."""
         K, size = self.students, len(self.C)
-        Q, R = state[: K * K].reshape(K, K), state[K * K :].reshape(K, size - K)
-        return np.block([[Q, R], [R.T, self.C[K:, K:]]])
+        Q, R = state[: K * K].reshape(K, K), state[K * K : -K].reshape(K, size - K)
+        C = np.block([[Q, R], [R.T, self.C[K:, K:]]])
+        return C, np.concatenate([state[-K:], self.a[K:]])
 
     def error(self, state: np.ndarray) -> float:
         """Half the mean square of student minus teacher (online-learning 2)."""
-        return self.activation.error(self.covariance(state), self.a)
+        return self.activation.error(*self.parts(state))
 
     def slope(self, _: float, state: np.ndarray) -> np.ndarray:
-        """Time derivative of Q and R (online-learning 1)."""
-        K, C = self.students, self.covariance(state)
-        v = self.a[:K]
-        pull = -(self.rate or 1.0) * v[:, None] * self.activation.pull(C, self.a, K)
+        """Time derivative of Q, R and v (online-learning 1)."""
+        K, (C, a) = self.students, self.parts(state)
+        v = a[:K]
+        pull = -(self.rate or 1.0) * v[:, None] * self.activation.pull(C, a, K)
         dQ = pull[:, :K] + pull[:, :K].T
         if self.rate:
-            spread = self.activation.spread(C, self.a, K, self.noise)
+            spread = self.activation.spread(C, a, K, self.noise)
             dQ = dQ + self.rate**2 * np.outer(v, v) * spread
-        return np.concatenate([dQ.ravel(), pull[:, K:].ravel()])
+        dv = -self.second_rate * self.activation.outer(C, a, K) if self.second_rate else 0 * v
+        return np.concatenate([dQ.ravel(), pull[:, K:].ravel(), dv])
 
     def run(self, times: np.ndarray) -> OnlineLearning:
         """Integrate to the given times."""
         from scipy.integrate import solve_ivp
 
         K = self.students
-        begin = np.concatenate([self.C[:K, :K].ravel(), self.C[:K, K:].ravel()])
+        begin = np.concatenate([self.C[:K, :K].ravel(), self.C[:K, K:].ravel(), self.a[:K]])
         if not times[-1]:
             return self.reported(times, begin[None])
-        largest = 1e6 * (self.error(begin) + 1e-3)
+        largest, span = 1e6 * (self.error(begin) + 1e-3), (0.0, times[-1])
 
         def bounded(_: float, state: np.ndarray) -> float:
             return largest - self.error(state)
@@ -281,14 +293,7 @@ class _Equations:
         bounded.terminal = True  # type: ignore[attr-defined]
         with np.errstate(over="ignore", invalid="ignore"):
             found = solve_ivp(
-                self.slope,
-                (0.0, times[-1]),
-                begin,
-                "DOP853",
-                times,
-                events=bounded,
-                rtol=1e-8,
-                atol=1e-11,
+                self.slope, span, begin, "DOP853", times, events=bounded, rtol=1e-8, atol=1e-11
             )
         if found.status != 0 or not np.isfinite(found.y).all():
             ends = [*found.t, *found.t_events[0]]
@@ -306,8 +311,9 @@ class _Equations:
             time=times,
             error=np.array([self.error(row) for row in rows]),
             Q=rows[:, : K * K].reshape(-1, K, K),
-            R=rows[:, K * K :].reshape(-1, K, size - K),
+            R=rows[:, K * K : -K].reshape(-1, K, size - K),
             T=self.C[K:, K:],
+            second_layer=rows[:, -K:],
         )
 
 
@@ -395,7 +401,7 @@ def symmetric_plateau(
 
     def state(x: np.ndarray) -> np.ndarray:
         full = x[0] * one + x[1] * off
-        return np.concatenate([full.ravel(), np.full(units**2, x[2])])
+        return np.concatenate([full.ravel(), np.full(units**2, x[2]), np.ones(units)])
 
     def slope(x: np.ndarray) -> np.ndarray:
         return equations.slope(0.0, state(x))[[0, 1, units**2]]
@@ -413,13 +419,14 @@ def symmetric_plateau(
         )
     x, columns, step = found.x, [], 1e-6
     whole = state(x)
-    for place in range(whole.size):
+    overlaps = whole.size - units
+    for place in range(overlaps):
         change = np.zeros(whole.size)
         change[place] = step
         mirrored = change[: units**2].reshape(units, units)
         change[: units**2] = ((mirrored + mirrored.T) / 2).ravel()
         up, down = equations.slope(0.0, whole + change), equations.slope(0.0, whole - change)
-        columns.append((up - down) / (2 * step))
+        columns.append((up - down)[:overlaps] / (2 * step))
     rate = float(np.linalg.eigvals(np.array(columns).T).real.max())
     if not rate > 0:
         raise NotConverged(f"the symmetric state does not repel: its largest rate is {rate:.3g}.")

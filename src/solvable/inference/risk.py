@@ -23,7 +23,7 @@ from solvable.inference.priors import Density, Gaussian, Prior, _Mixture
 from solvable.inference.sample_means import MixtureSamples, OutputSamples, Samples, State
 
 TOLERANCE = 1e-9
-"""Largest change of an overlap, relative to its size, by one more step of the iteration."""
+"""Largest change of an unknown, relative to its size, by one more step of the iteration."""
 
 
 @dataclass(frozen=True)
@@ -331,12 +331,7 @@ def _solved(
     return learned, x
 
 
-def fixed_point(
-    step: Callable[[np.ndarray], np.ndarray],
-    start: np.ndarray,
-    *,
-    tolerance: float = TOLERANCE,
-) -> np.ndarray:
+def fixed_point(step: Callable[[np.ndarray], np.ndarray], start: np.ndarray) -> np.ndarray:
     """Return the fixed point of a map with few unknowns; raise NotConverged without one."""
     from scipy.optimize import root
 
@@ -354,10 +349,10 @@ def fixed_point(
             residual = float(np.max(np.abs(found.fun) / np.maximum(1.0, np.abs(found.x))))
         except NotConverged:  # the method left the domain
             continue
-        if residual < tolerance:
+        if residual < TOLERANCE:
             return np.asarray(found.x)
     raise NotConverged(
         f"the equations of the empirical risk did not converge: the residual is {residual:.2g} after "
-        f"630 steps; allowed: below {tolerance:g}. Raise the penalty.",
+        f"630 steps; allowed: below {TOLERANCE:g}. Raise the penalty.",
         {"residual": residual, "place": x.tolist()},
     )
