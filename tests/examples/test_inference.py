@@ -75,6 +75,7 @@ def test_sparse_phase_retrieval(example):
 def test_sparse_relu(example):
     # the last model of the loop is the Gaussian one
     assert example.found.algorithmic == pytest.approx(2, abs=1e-4)
+    assert example.kept.min() == 4  # the Gaussian model has no refused run
     law = example.state_evolution(example.prior, example.output, example.measured)
     error = 4 * np.maximum(example.spread, 0.5 / np.sqrt(example.D) / 2)
     assert (np.abs(example.runs.mean(axis=1) - law.error) < error).all()

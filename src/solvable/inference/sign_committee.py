@@ -11,10 +11,14 @@ from functools import cached_property
 
 import numpy as np
 
-from solvable.arrays import check_integer
 from solvable.errors import InvalidParameter
-from solvable.hermite import gaussian_quadrature
 from solvable.spectra.roots import bracketed_root
+
+STEP = 0.6
+"""Step of the midpoint rule; overlaps change by 2e-6 with half of it."""
+
+LARGEST = 0.995
+"""Largest overlap; nodes grow like the inverse of its distance from 1."""
 
 
 @dataclass(frozen=True)
@@ -23,11 +27,6 @@ class SignCommittee:
 
     Labels are -2, 0 and 2; the units have equal weight. Below the threshold the estimate is the sum of
     both weight vectors. Above it, message passing finds each.
-
-    Parameters
-    ----------
-    nodes : int
-        Quadrature nodes of each cavity mean, an even number of at least 10.
 
     Notes
     -----
@@ -41,31 +40,19 @@ class SignCommittee:
     2.052
     """
 
-    nodes: int = 40
-
-    def __post_init__(self) -> None:
-        check_integer("nodes", self.nodes, 10)
-        if self.nodes % 2:
-            raise InvalidParameter(
-                f"nodes is {self.nodes}; allowed: an even number of at least 10."
-            )
-
-    @cached_property
-    def _means(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        x, chance = gaussian_quadrature(self.nodes)
-        first, second = np.meshgrid(x, x)
-        return first.ravel(), second.ravel(), np.outer(chance, chance).ravel()
-
     def information(self, q: float, p: float) -> tuple[float, float]:
         """Information of a label about the sum and the difference of the weight vectors."""
         from scipy.special import ndtr
 
-        if not (0 <= q < 1 and 0 <= p < 1):
-            raise InvalidParameter(f"overlaps are {q} and {p}; allowed: from 0 to below 1.")
-        xi, zeta, chance = self._means
+        if not (0 <= q <= LARGEST and 0 <= p <= LARGEST):
+            raise InvalidParameter(f"overlaps are {q} and {p}; allowed: from 0 to {LARGEST}.")
+        width = np.sqrt(1 - max(q, p))
+        (x, first), (y, second) = (_half_line(each, width) for each in (q, p))
+        xi, zeta = (part.ravel() for part in np.meshgrid(x, y))
+        chance = np.outer(second, first).ravel()
         root = np.sqrt((2 - q - p) / 2)  # deviation of each index
         r = (p - q) / (2 - q - p)
-        one, two = ((np.sqrt(q / 2) * xi + sign * np.sqrt(p / 2) * zeta) / root for sign in (1, -1))
+        one, two = ((xi + sign * zeta) / np.sqrt(2) / root for sign in (1, -1))
         slopes = np.zeros((3, 2, xi.size))  # labels 2, -2, 0
         for k, (x, y) in enumerate(((one, two), (two, one))):
             density = np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi) / root
@@ -96,15 +83,26 @@ class SignCommittee:
 
     def specialised(self, p: float) -> tuple[float, float]:
         """Sample ratio at which the difference has overlap p > 0, and the overlap q of the sum."""
-        if not 0 < p < 1:
-            raise InvalidParameter(f"p is {p}; allowed: above 0 and below 1.")
+        if not 0 < p <= 0.98:
+            raise InvalidParameter(f"p is {p}; allowed: above 0, up to 0.98.")
 
         def excess(q: float) -> float:
             total, difference = self.information(q, p)
             return float(np.log(q / (1 - q) / total) - np.log(p / (1 - p) / difference))
 
-        q = bracketed_root(excess, 1e-3, 1 - 1e-6, relative=1e-12)
+        q = bracketed_root(excess, 1e-3, LARGEST, relative=1e-10)
         return q / (1 - q) / self.information(q, p)[0], q
+
+
+def _half_line(q: float, width: float) -> tuple[np.ndarray, np.ndarray]:
+    """Midpoint rule of N(0, q) above 0, for even functions that vary over a width."""
+    # Gauss-Hermite rules miss this width: with 48 nodes overlaps are wrong by 2e-3 at q = 0.94.
+    if q == 0:
+        return np.zeros(1), np.ones(1)
+    step = STEP * min(1.0, width / np.sqrt(q))
+    x = (np.arange(int(7.5 / step)) + 0.5) * step
+    chance = np.exp(-(x**2) / 2)
+    return np.sqrt(q) * x, chance / chance.sum()
 
 
 def _orthant(x: np.ndarray, y: np.ndarray, r: float) -> np.ndarray:
@@ -112,5 +110,6 @@ def _orthant(x: np.ndarray, y: np.ndarray, r: float) -> np.ndarray:
     from scipy.special import ndtr, owens_t
 
     scale = np.sqrt(1 - r**2)
+    x, y = (np.where(part == 0, 1e-300, part) for part in (x, y))
     inside = owens_t(x, (y / x - r) / scale) + owens_t(y, (x / y - r) / scale)
     return np.asarray((ndtr(x) + ndtr(y)) / 2 - inside - np.where(x * y < 0, 0.5, 0.0))
