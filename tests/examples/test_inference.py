@@ -101,3 +101,9 @@ def test_committee_of_signs(example):
     own = np.interp(3.0, example.ratio, (example.q + example.differences) / 2)
     # message passing at d = 6,000: 0.651(4)
     assert own == pytest.approx(0.651, abs=0.004)
+
+
+@pytest.mark.slow
+def test_a_model_of_ones_own_is_judged(run):
+    found = run("own_model")["found"]
+    assert [verdict.status for verdict in found.verdicts] == ["holds"]

@@ -19,13 +19,14 @@ from solvable.inference.curve import curve_of
 from solvable.inference.outputs import Output
 from solvable.inference.pieces import Pieces
 from solvable.inference.priors import Prior
+from solvable.inference.summary import Summarised
 
 WARM_UP = 30
 """Steps with a linear denoiser from a random start."""
 
 
-@dataclass(frozen=True)
-class Fit:
+@dataclass(frozen=True, repr=False)
+class Fit(Summarised):
     """Estimate of a signal by message passing.
 
     Parameters

@@ -9,11 +9,12 @@ import numpy as np
 from solvable.inference.curve import Curve, curve_of
 from solvable.inference.outputs import Output
 from solvable.inference.priors import Prior
+from solvable.inference.summary import Summarised
 from solvable.spectra.roots import bracketed_root
 
 
-@dataclass(frozen=True)
-class Thresholds:
+@dataclass(frozen=True, repr=False)
+class Thresholds(Summarised):
     """Sample ratios at which the errors of a model change; None where there is no threshold.
 
     Parameters

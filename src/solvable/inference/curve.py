@@ -20,12 +20,13 @@ from solvable.errors import InvalidParameter, NotConverged, unknown_choice
 from solvable.inference.outputs import Channel, Output
 from solvable.inference.pieces import Pieces
 from solvable.inference.priors import Prior
+from solvable.inference.summary import Summarised
 
 Start = Literal["prior", "truth", "best"]
 
 
-@dataclass(frozen=True)
-class Law:
+@dataclass(frozen=True, repr=False)
+class Law(Summarised):
     r"""Errors of a model at an array of sample ratios.
 
     Parameters

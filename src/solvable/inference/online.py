@@ -11,10 +11,11 @@ import numpy as np
 from solvable.arrays import check_integer, check_real
 from solvable.errors import InvalidData, InvalidParameter, NotConverged
 from solvable.inference.committee import Activation, activation_of
+from solvable.inference.summary import Summarised
 
 
-@dataclass(frozen=True, eq=False)
-class Committee:
+@dataclass(frozen=True, eq=False, repr=False)
+class Committee(Summarised):
     r"""A two-layer network of few units, teacher or student.
 
     .. math:: f(x)=\sum_kv_k\,g\Big(\frac{w_k\cdot x}{\sqrt d}\Big),\qquad x\sim\mathcal N(0,I_d).
@@ -103,8 +104,8 @@ class Committee:
         return cls(activation, rows[len(Q) :], noise=noise), cls(activation, rows[: len(Q)])
 
 
-@dataclass(frozen=True)
-class OnlineLearning:
+@dataclass(frozen=True, repr=False)
+class OnlineLearning(Summarised):
     """Overlaps and error of a student along the samples of one pass.
 
     Attributes
@@ -317,8 +318,8 @@ class _Equations:
         )
 
 
-@dataclass(frozen=True)
-class Plateau:
+@dataclass(frozen=True, repr=False)
+class Plateau(Summarised):
     """Symmetric state in which no student unit has chosen a teacher unit.
 
     Attributes

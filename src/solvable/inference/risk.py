@@ -21,13 +21,14 @@ from solvable.inference.losses import CLASSIFIERS, Loss, Penalty
 from solvable.inference.outputs import Output
 from solvable.inference.priors import Density, Gaussian, Prior, _Mixture
 from solvable.inference.sample_means import MixtureSamples, OutputSamples, Samples, State
+from solvable.inference.summary import Summarised
 
 TOLERANCE = 1e-9
 """Largest change of an unknown, relative to its size, by one more step of the iteration."""
 
 
-@dataclass(frozen=True)
-class EmpiricalRisk:
+@dataclass(frozen=True, repr=False)
+class EmpiricalRisk(Summarised):
     """Minimiser of an empirical risk at one or several sample ratios.
 
     Attributes
