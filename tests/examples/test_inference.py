@@ -15,6 +15,7 @@ NAMES = (
     "sparse_relu",
     "one_bit_sensing",
     "committee_of_signs",
+    "own_model",
 )
 
 
@@ -104,6 +105,6 @@ def test_committee_of_signs(example):
 
 
 @pytest.mark.slow
-def test_a_model_of_ones_own_is_judged(run):
-    found = run("own_model")["found"]
-    assert [verdict.status for verdict in found.verdicts] == ["holds"]
+@pytest.mark.parametrize("example", ["own_model"], indirect=True)
+def test_a_model_of_ones_own_is_judged(example):
+    assert [verdict.status for verdict in example.found.verdicts] == ["holds"]
