@@ -11,7 +11,7 @@ TABLE = [
     (["Describe", "probe"], ["'Describe'", "Did you mean `solvable list`"]),
     (["plot"], ["'plot'", "Did you mean `solvable report`"]),
     (["fit", "file.txt"], ["'fit'", "Did you mean `solvable learn`"]),
-    (["probe", "--seeds", "2"], ["'probe'", "Did you mean `solvable run probe`"]),
+    (["probe", "--seeds", "2"], ["no learner is given", "mlp"]),
     (["help", "nothing"], ["'nothing'", "allowed: list, run"]),
     (
         ["run", "probe", "--set", "samples=1", "kind=mode"],

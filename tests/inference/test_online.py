@@ -7,6 +7,13 @@ from scipy.special import erf
 from solvable.errors import InvalidData, InvalidParameter, NotConverged
 from solvable.inference import Committee, online_sgd, symmetric_plateau
 
+
+def steep():
+    weights = np.random.default_rng(0).standard_normal((2, 40))
+    units = [Committee("tanh(3*z)", part) for part in (weights, -weights[::-1])]
+    return online_sgd(*units, 0.5, 80)
+
+
 I = np.eye(2)  # noqa: E741
 DRAWN = ([[0.0921, 0.0014], [0.0014, 0.0962]], [[-0.0073, 0.0087], [0.0046, -0.0299]])
 
@@ -202,6 +209,8 @@ def test_the_flow_of_one_quadratic_unit_by_wicks_theorem():
         (lambda: run_of("max(z, 0.1*z)"), InvalidParameter, "kinks"),
         (lambda: run_of("quadratic", rate=2.0), NotConverged, "diverges"),
         (lambda: symmetric_plateau("erf", 1), InvalidParameter, "units"),
+        (lambda: symmetric_plateau("tanh", 2), InvalidParameter, "allowed: erf"),
+        (lambda: steep(), InvalidParameter, "misses the mean squared slope"),
     ],
 )
 def test_what_is_not_covered_is_refused_in_one_line(act, error, message):

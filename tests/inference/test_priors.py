@@ -120,3 +120,20 @@ def test_bad_input_is_refused_in_one_line(make, message):
     with pytest.raises(InvalidParameter, match=message) as caught:
         make()
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("law", ["rademacher", "uniform", "laplace"])
+def test_a_denoiser_of_another_law_with_the_same_variance_is_refused(law):
+    class Wrong(Prior):
+        def draw(self, size, rng):
+            if law == "rademacher":
+                return rng.choice([-1.0, 1.0], size)
+            if law == "uniform":
+                return rng.uniform(-np.sqrt(3), np.sqrt(3), size)
+            return rng.laplace(size=size) / np.sqrt(2)
+
+        def denoise(self, b, precision):
+            return b / (1 + precision), np.full_like(b, 1 / (1 + precision))
+
+    with pytest.raises(InvalidParameter, match="on its own draws"):
+        state_evolution(Wrong(), Output("sign"), 1.5)

@@ -278,7 +278,7 @@ LOGISTIC, L2 = Loss("logistic"), Penalty("l2", 1.0)
         ((SQUARE, L2, SIGN, Gaussian(), np.nan), {}, "sample_ratio is nan"),
         ((LOGISTIC, L2, Output("linear"), Gaussian(), 1.0), {}, "needs labels -1 and 1"),
         ((LOGISTIC, Penalty("l2", 0), Output("logistic"), Gaussian(), 2.0), {}, "allowed: above 2.2782"),
-        ((LOGISTIC, Penalty("l2", 0), SIGN, Gaussian(), 9.0), {}, "allowed: above inf"),
+        ((LOGISTIC, Penalty("l2", 0), SIGN, Gaussian(), 9.0), {}, "allowed: a penalty above 0"),
         ((SQUARE, Penalty("l1", 0), Output("linear"), Gaussian(), 0.5), {}, "allowed: above 1"),
         ((LOGISTIC, Penalty("l2", 0), GaussianMixture(1.0)), {}, "Gaussian mixture; allowed"),
         ((SQUARE, Penalty("l1", 50), Output("linear"), Gaussian(), 1.0), {}, "weights are 0"),

@@ -5,7 +5,7 @@ import pytest
 
 from solvable.arrays import random_stream
 from solvable.frame import registry
-from solvable.models.sequential.predict import _moments_of
+from solvable.models.sequential.predict import moments_of
 from solvable.models.sequential.target import make_target
 from solvable.moment_spectrum.operator_noise import single_level, single_sizes
 from solvable.moment_spectrum.population_fit import Symmetric, fit_population, square_matrices
@@ -67,7 +67,7 @@ def test_drawn_operators_are_like_sampled_ones(name):
         T = apply_label_map(y, parameters.label_map)
         operator = MomentOperator(X, T, target.feature_map, correction=parameters.correction)
         sampled.append(summary(operator.dense(), target.directions))
-    draws = _moments_of(parameters).law.background
+    draws = moments_of(parameters).law.background
     drawn = [
         summary(draws.noise.drawn(one, draws.mean, parameters.samples, rng)[0], one.directions)
         for one, rng in draws.population.members(24)
@@ -109,7 +109,7 @@ def test_the_noise_of_labels_of_one_sign_is_as_skewed_as_that_of_samples():
         dimension=16, features=3, decay=0.4, signs="positive", correction="none",
         label_map="clip", samples=16_000,
     )  # fmt: skip
-    draws, sampled = _moments_of(parameters).law.background, []
+    draws, sampled = moments_of(parameters).law.background, []
     for seed in range(4):
         target = make_target(parameters, 300 + seed)
         X, y = target.sample(parameters.samples * 20, random_stream("skewed", seed))

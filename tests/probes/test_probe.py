@@ -74,7 +74,10 @@ def test_neighbours_and_full_trees_fit_noise_and_a_line_learns_nothing_even():
 
 def test_a_learner_that_raises_loses_one_setting_alone():
     found = solvable.probe(Moody(), samples=[100, 200], settings=SMALL, seeds=1)
-    assert [failure.error for failure in found.study.failures] == ["ValueError: too many rows"]
+    (failed,) = found.failures
+    assert (failed["learner"], failed["samples"]) == ("Moody", 200)
+    assert failed["error"] == "ValueError: too many rows"
+    assert "1 fit failed, the first by Moody on 200 rows" in str(found)
     assert {row["samples"] for row in found.table} == {100}
 
 
@@ -124,6 +127,9 @@ def test_other_targets(target, learner, settings):
         ("degree is 3", {"settings": {"degree": 3}}),
         ("from 8", {"samples": [3]}),
         ("at least one learner", {"learner": []}),
+        ("without fit and predict", {"learner": None}),
+        ("a mapping", {"settings": [1]}),
+        ("seeds is 0", {"seeds": 0}),
         ("raised TypeError", {"target": "json:loads"}),
         ("no method sample", {"target": "json:decoder"}),
     ],

@@ -144,3 +144,11 @@ def test_what_a_function_of_one_level_has_merged():
     assert found.invariance[1] < 0.9
     # Brier score = error of the mean given the label + what varies with the synonyms
     assert found.brier == pytest.approx(found.label_error + found.synonym_error, abs=0.05)
+
+
+def test_a_part_that_the_target_lacks_is_refused():
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal((20_000, 4))
+    target = x[:, 0] + 0.5 * x[:, 2] ** 2 * x[:, 3]
+    with pytest.raises(InvalidData, match="feature function 2"):
+        learned_shares(x[:, [0, 1]], target, target)

@@ -90,9 +90,9 @@ def probe(
     if result.interrupted:
         note("solvable: interrupted; finished fits are kept. The same command resumes.")
         return 130
-    for failure in result.failures[:5]:
-        note(f"solvable: failed: {failure.error}")
     found = ProbeResult(result, study.grid["target"][0], study.grid["settings"][0])
+    for failed in found.failures[:5]:
+        note(f"solvable: failed: {failed['learner']}, {failed['samples']} rows: {failed['error']}")
     written = write_outputs(result, count_workers(workers)) if result.records else None
     if json:
         write_json(found.to_dict())

@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from solvable.errors import InvalidParameter
-from solvable.hermite import gauss_legendre, gaussian_quadrature
+from solvable.hermite import gauss_legendre, gaussian_quadrature, panel_nodes
 from solvable.links import make_link
 
 Function = Callable[[np.ndarray], np.ndarray]
@@ -234,6 +234,10 @@ def _orthant(r: np.ndarray) -> np.ndarray:
     return np.asarray(total)
 
 
+LARGEST_SLOPE_ERROR = 0.01
+"""Largest relative error of the mean squared slope of a unit on the grid."""
+
+
 class Smooth:
     """Any smooth activation by a grid closed under signs and exchanges of units (online-learning 6)."""
 
@@ -254,6 +258,21 @@ class Smooth:
         level, vectors = np.linalg.eigh(C)
         u = x @ (vectors * np.sqrt(np.maximum(level, 0.0))) @ vectors.T
         return u, self.function(u), chance
+
+    def check(self, C: np.ndarray) -> None:
+        """Refuse an activation whose slopes the grid does not resolve at this covariance."""
+        u, _, chance = self._values(C)
+        x, weights = panel_nodes(np.linspace(-9, 9, 400), 8)
+        weights = weights * np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi)
+        for unit, variance in zip(u.T, np.diag(C), strict=True):
+            exact = float(weights @ self.derivative(np.sqrt(variance) * x) ** 2)
+            off = abs(float(chance @ self.derivative(unit) ** 2) - exact) / exact
+            if off > LARGEST_SLOPE_ERROR:
+                raise InvalidParameter(
+                    f"the grid of {len(u)} nodes misses the mean squared slope of the activation by "
+                    f"{100 * off:.2g} %; allowed: up to {100 * LARGEST_SLOPE_ERROR:g} %. Take a function "
+                    "that is less steep, or smaller weights."
+                )
 
     def error(self, C: np.ndarray, a: np.ndarray) -> float:
         """Half the mean square of delta."""

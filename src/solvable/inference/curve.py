@@ -289,20 +289,24 @@ def check_prior(prior: Prior) -> None:
         raise InvalidParameter(
             f"the prior is {type(prior).__name__}; allowed: a Prior, such as Gaussian() or a subclass."
         )
-    rng, n = np.random.default_rng(0), 10_000
+    rng, n = np.random.default_rng(0), 40_000
     w = np.asarray(prior.draw(n, rng), dtype=np.float64)
     if not (prior.variance > 0 and np.isfinite(w).all() and w.shape == (n,)):
         raise InvalidParameter(
             f"the prior has variance {prior.variance} and draws of shape {w.shape}; allowed: a variance "
             "above 0, and finite draws of the asked size."
         )
-    A = 1 / prior.variance
+    A = 4 / prior.variance  # precise enough that the shape of the law matters
     b = A * w + np.sqrt(A) * rng.standard_normal(n)
     estimate, variance = prior.denoise(b, A)
+    x = (b - b.mean()) / b.std()
+    # Errors of a posterior mean are orthogonal to every function of b, not only to linear ones.
+    orthogonal = [(w - estimate) * h for h in (np.tanh(2 * x), np.sin(2 * x), np.cos(2 * x))]
     for seen, name, value in (
         ((w - estimate) ** 2, "squared errors", prior.error(A)),
         (variance, "posterior variances", prior.error(A)),
         (w - estimate, "errors", 0.0),
+        *((part, "errors times functions of the observation", 0.0) for part in orthogonal),
     ):
         off = 5 * np.std(seen) / np.sqrt(n) + 1e-6 * prior.variance
         if not abs(np.mean(seen) - value) <= off:
@@ -315,8 +319,13 @@ def check_prior(prior: Prior) -> None:
 
 def check_ratios(sample_ratio: Any) -> np.ndarray:
     """Sample ratios as an array of numbers above 0."""
-    ratios = np.asarray(sample_ratio, dtype=np.float64)
-    if not (np.isfinite(ratios).all() and (ratios > 0).all()):
+    try:
+        ratios = np.asarray(sample_ratio, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidParameter(
+            f"sample_ratio is {sample_ratio!r}; allowed: numbers above 0."
+        ) from None
+    if not (ratios.size and np.isfinite(ratios).all() and (ratios > 0).all()):
         raise InvalidParameter(
             f"sample_ratio is {np.asarray(sample_ratio).tolist()}; allowed: numbers above 0."
         )

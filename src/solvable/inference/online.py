@@ -10,7 +10,7 @@ import numpy as np
 
 from solvable.arrays import check_integer, check_real
 from solvable.errors import InvalidData, InvalidParameter, NotConverged
-from solvable.inference.committee import Activation, activation_of
+from solvable.inference.committee import CLOSED, Activation, Smooth, activation_of
 from solvable.inference.summary import Summarised
 
 
@@ -278,12 +278,18 @@ class _Equations:
         dv = -self.second_rate * self.activation.outer(C, a, K) if self.second_rate else 0 * v
         return np.concatenate([dQ.ravel(), pull[:, K:].ravel(), dv])
 
+    def resolved(self, state: np.ndarray) -> None:
+        """Refuse a smooth activation that the grid does not resolve at this state."""
+        if isinstance(self.activation, Smooth):
+            self.activation.check(self.parts(state)[0])
+
     def run(self, times: np.ndarray) -> OnlineLearning:
         """Integrate to the given times."""
         from scipy.integrate import solve_ivp
 
         K = self.students
         begin = np.concatenate([self.C[:K, :K].ravel(), self.C[:K, K:].ravel(), self.a[:K]])
+        self.resolved(begin)
         if not times[-1]:
             return self.reported(times, begin[None])
         largest, span = 1e6 * (self.error(begin) + 1e-3), (0.0, times[-1])
@@ -303,6 +309,7 @@ class _Equations:
                 "learning rate.",
                 {"time": max(ends, default=0.0)},
             )
+        self.resolved(found.y[:, -1])
         return self.reported(times, found.y.T)
 
     def reported(self, times: np.ndarray, rows: np.ndarray) -> OnlineLearning:
@@ -355,8 +362,8 @@ def symmetric_plateau(
 
     Parameters
     ----------
-    activation : str
-        As in :class:`Committee`.
+    activation : {"erf", "relu", "quadratic", "linear"}
+        Activations whose means are exact.
     units : int, at least 2
         Units of the student and of the teacher.
     learning_rate : float, at least 0
@@ -388,6 +395,11 @@ def symmetric_plateau(
     from scipy.optimize import root
 
     check_integer("units", units, 2)
+    if activation not in CLOSED:
+        raise InvalidParameter(
+            f"activation is {activation!r}; allowed: {', '.join(CLOSED)}, whose means are exact, as a "
+            "plateau rests on small differences of them."
+        )
     check_real("learning_rate", learning_rate, 0.0)
     check_real("noise", noise, 0.0)
     one, off = np.eye(units), 1 - np.eye(units)

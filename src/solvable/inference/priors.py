@@ -28,7 +28,7 @@ class Prior:
 
     Notes
     -----
-    When first used, the two methods are compared on 10,000 draws. Backed by
+    When first used, the two methods are compared on 40,000 draws. Backed by
     ``tests/inference/test_priors.py``.
 
     Examples

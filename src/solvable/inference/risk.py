@@ -283,9 +283,10 @@ def _check_existence(
             )
         least = separability_threshold(output, Gaussian(rho))
     if not (alphas > least).all():
+        where = f"above {least:.5g}, where the minimiser exists, or " if np.isfinite(least) else ""
         raise InvalidParameter(
-            f"the strength is 0 at {alphas.min():.4g} samples per parameter; allowed: above {least:.5g}, "
-            "where the minimiser exists, or a penalty above 0."
+            f"the strength is 0 at {alphas.min():.4g} samples per parameter; allowed: {where}a penalty "
+            "above 0."
         )
 
 

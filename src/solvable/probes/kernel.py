@@ -132,6 +132,8 @@ def kernel_levels(
 
     with :math:`a=\frac14`, :math:`g=\frac1{2d}`, :math:`B=a+g+\sqrt{a^2+2ag}` and
     :math:`D_\ell=\binom{d+\ell-1}\ell`. All features of one degree have the same share.
+    The law counts directions; on Gaussian inputs, whose lengths differ, measured shares are 2 to 10 %
+    lower, the more so in few dimensions.
 
     Parameters
     ----------
@@ -163,7 +165,7 @@ def kernel_levels(
     --------
     >>> shares = [kernel_levels(n, 40, {2: 1.0}, 1.0)[2] for n in (800, 3200)]
     >>> [round(share, 2) for share in shares]
-    [0.38, 0.77]
+    [0.35, 0.71]
     """
     if not (samples > 0 and dimension > 0 and noise >= 0 and energies):
         raise InvalidParameter(

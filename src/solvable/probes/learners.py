@@ -135,7 +135,10 @@ BUILT_IN: Mapping[str, BuiltIn] = {
 def check_learner(name: str, kind: Kind) -> None:
     """Refuse an unknown learner, or one that does not fit the target, before anything is measured."""
     if ":" in name:
-        imported(name, "learner")
+        found = imported(name, "learner")
+        usable = callable(found) or _is_module(found) or hasattr(found, "fit")
+        if not usable or inspect.ismodule(found):
+            raise InvalidParameter(_refused(name, found))
         return
     if name not in BUILT_IN:
         raise InvalidParameter(
@@ -157,12 +160,8 @@ def make_learner(name: str, task: Task) -> Any:
         found = _called(found, name, task)
     if type(found).__module__.startswith("torch") or _is_module(found):
         return TorchLearner(found, classes=task.kind == "classes", seed=task.seed)
-    missing = [method for method in ("fit", "predict") if not hasattr(found, method)]
-    if missing:
-        raise InvalidParameter(
-            f"learner {name!r} is a {type(found).__name__} without {' and '.join(missing)}; allowed: an "
-            "estimator with fit and predict, a torch module, or a function that returns one."
-        )
+    if not (hasattr(found, "fit") and hasattr(found, "predict")):
+        raise InvalidParameter(_refused(name, found))
     if hasattr(found, "get_params"):
         from sklearn.base import clone
 
@@ -172,6 +171,16 @@ def make_learner(name: str, task: Task) -> Any:
     return found
 
 
+def _refused(name: str, found: Any) -> str:
+    """Say why an object is no learner."""
+    missing = [method for method in ("fit", "predict") if not hasattr(found, method)]
+    return (
+        f"learner {name.removeprefix('given:')!r} is a {type(found).__name__} without "
+        f"{' and '.join(missing)}; allowed: an estimator with fit and predict, a torch module, or a "
+        "function that returns one."
+    )
+
+
 def _is_module(value: Any) -> bool:
     return any(base.__module__.startswith("torch.nn") for base in type(value).__mro__)
 
@@ -179,10 +188,7 @@ def _is_module(value: Any) -> bool:
 def _called(made: Any, name: str, task: Task) -> Any:
     """Call a class or function, with the numbers of inputs and outputs if it requires arguments."""
     if not callable(made):
-        raise InvalidParameter(
-            f"learner {name!r} is a {type(made).__name__}; allowed: an estimator, a torch module, or a "
-            "class or function that returns one."
-        )
+        raise InvalidParameter(_refused(name, made))
     try:
         required = [
             p for p in inspect.signature(made).parameters.values()

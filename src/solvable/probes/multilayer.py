@@ -58,7 +58,7 @@ class MultilayerPerceptron(BaseEstimator):
     Examples
     --------
     >>> X = np.random.default_rng(0).standard_normal((300, 3))
-    >>> model = MultilayerPerceptron((32,), steps=300).fit(X, X[:, 0])
+    >>> model = MultilayerPerceptron((32,), steps=500, step_size=0.01).fit(X, X[:, 0])
     >>> bool(np.mean((model.predict(X) - X[:, 0]) ** 2) < 0.1)
     True
     """

@@ -15,10 +15,15 @@ _GIVEN: dict[str, Any] = {}
 
 def remember(value: Any) -> str:
     """Return a name under which this process finds an object that was given in Python."""
-    module = getattr(value, "__module__", None) or type(value).__module__
-    label = getattr(value, "__qualname__", None) or repr(value)
-    words = "".join(c if c.isprintable() else " " for c in f"{module}.{label}")
-    name = f"given:{' '.join(words.split())[:200]}"
+    label = getattr(value, "__name__", "") or type(value).__name__
+    if "lambda" in label:
+        label = "function"
+    if hasattr(value, "get_params"):
+        label = " ".join(repr(value).split())[:100]
+    name, count = f"given:{label}", 1
+    while name in _GIVEN and _GIVEN[name] is not value:
+        count += 1
+        name = f"given:{label} {count}"
     _GIVEN[name] = value
     return name
 

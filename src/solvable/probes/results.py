@@ -100,7 +100,7 @@ def curves_of_points(points: Sequence[Point]) -> list[LearnerCurve]:
         ]  # fmt: skip
         found.append(
             LearnerCurve(
-                learner,
+                learner.removeprefix("given:"),
                 np.array([float(point.parameters["samples"]) for point in own]),
                 tuple(point.values("learned_share") for point in own),
                 np.array([point.mean("standard_error") for point in own]),
@@ -154,6 +154,19 @@ class ProbeResult(Shown, view="solvable.probes.view"):
         return np.array([half_samples(sizes, column) for column in shares.T])
 
     @property
+    def failures(self) -> list[dict[str, Any]]:
+        """Fits that raised: learner, number of rows, replicate and error."""
+        return [
+            {
+                "learner": str(failure.parameters["learner"]).removeprefix("given:"),
+                "samples": failure.parameters["samples"],
+                "replicate": failure.replicate,
+                "error": failure.error,
+            }
+            for failure in self.study.failures
+        ]
+
+    @property
     def table(self) -> list[dict[str, Any]]:
         """A row for each learner, number of rows and feature."""
         return [
@@ -188,8 +201,8 @@ class ProbeResult(Shown, view="solvable.probes.view"):
                         "learner": curve.learner,
                         "feature": name,
                         "half_samples": _plain(centre) if centre > 0 else None,
-                        "lower": _plain(low),
-                        "upper": _plain(high),
+                        "lower": _plain(low) if low > 0 else None,
+                        "upper": _plain(high) if high > 0 else None,
                         "status": status if centre < np.inf else "not within the last size",
                         "times": {name: value for name, value in references.items() if value},
                     }
@@ -212,7 +225,7 @@ class ProbeResult(Shown, view="solvable.probes.view"):
             "features": self.table,
             "half_samples": self.half_samples,
             "references": references,
-            "failed": [failure.error for failure in self.study.failures],
+            "failed": self.failures,
         }
 
     @property

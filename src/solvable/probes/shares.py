@@ -42,7 +42,7 @@ class Shares:
         Variance :math:`\nu` of the fitted function outside the parts of the target.
     excess : float
         The rest in units of that of a calibrated learner with the same shares,
-        :math:`\sum_kA_{kk}s_k(1-s_k)`; NaN where that is 0.
+        :math:`\sum_kA_{kk}s_k(1-s_k)`; NaN where that is not above 0, as for shares above 1.
     mean_error : float
         Squared difference :math:`g` of the means.
     error : float
@@ -125,13 +125,17 @@ def learned_shares(parts: np.ndarray, target: np.ndarray, fitted: np.ndarray) ->
     alpha, beta = np.linalg.solve(
         gram, psi.T @ np.column_stack([centred_target, centred_fit]) / n
     ).T
-    if not (alpha**2 > 1e-12 * whole).all():
-        raise InvalidData(
-            "the target does not depend on one of its feature functions; leave that function out."
-        )
     share = beta / alpha
     parts_of_target = psi * alpha
     left = centred_target - parts_of_target.sum(1)
+    inverse = np.linalg.solve(gram, psi.T).T
+    uncertain = (inverse * left[:, None]).std(0) / np.sqrt(n)
+    if not (np.abs(alpha) > 5 * uncertain + 1e-6 * np.sqrt(whole)).all():
+        place = int(np.argmin(np.abs(alpha) - 5 * uncertain))
+        raise InvalidData(
+            f"the target does not depend on its feature function {place + 1} (coefficient "
+            f"{alpha[place]:.2g}, error {uncertain[place]:.2g}); leave that function out."
+        )
     energy_left = float(np.mean(left**2)) / whole
     together = float("nan")
     rest = centred_fit - parts_of_target @ share
@@ -142,7 +146,7 @@ def learned_shares(parts: np.ndarray, target: np.ndarray, fitted: np.ndarray) ->
         energy_left = 0.0
     # Influence of a row on s_k: (psi G^-1)_k (f_hat - beta psi - s_k r) / alpha_k   (probe 2)
     residual = centred_fit - psi @ beta
-    influence = np.linalg.solve(gram, psi.T).T * (residual[:, None] - left[:, None] * share) / alpha
+    influence = inverse * (residual[:, None] - left[:, None] * share) / alpha
     covariance = parts_of_target.T @ parts_of_target / n / whole
     energy = np.diag(covariance).copy()
     calibrated = float(energy @ (share * (1 - share)))

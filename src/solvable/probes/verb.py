@@ -10,6 +10,7 @@ from tempfile import mkdtemp
 from typing import Any
 from weakref import finalize
 
+from solvable.arrays import check_integer
 from solvable.errors import InvalidParameter
 from solvable.probes.learners import check_learner
 from solvable.probes.named_objects import remember
@@ -116,6 +117,11 @@ def probe_study(
     settings: Mapping[str, Any] | None,
 ) -> tuple[Study, bool]:
     """Return the study of a probe after all checks, and whether objects keep it in this process."""
+    if settings is not None and not isinstance(settings, Mapping):
+        raise InvalidParameter(
+            f"settings is a {type(settings).__name__}; allowed: a mapping of names to values."
+        )
+    check_integer("seeds", seeds, 1)
     learners = list(learner) if isinstance(learner, list | tuple) else [learner]
     if not learners:
         raise InvalidParameter("learner is an empty list; allowed: at least one learner.")

@@ -12,6 +12,7 @@ from solvable.frame.panels import PanelFunction
 from solvable.plots.figure import Figure, Series
 from solvable.plots.numbers import format_number
 from solvable.plots.tables import Column, Table
+from solvable.plots.words import counted
 from solvable.probes.references import BAYES, KERNEL, SPECTRAL, half_samples
 from solvable.probes.results import LearnerCurve, ProbeResult, curves_of_points, references_of
 from solvable.probes.system import feature_names
@@ -24,13 +25,19 @@ MOST_LINES = 5
 def line(found: ProbeResult) -> str:
     """Return the answer in one sentence: rows at one half, and ratios to those of theory."""
     sentences = [_sentence(found, curve) for curve in found.curves]
+    if found.failures:
+        first = found.failures[0]
+        sentences.append(
+            f"{counted(len(found.failures), 'fit')} failed, the first by {first['learner']} on "
+            f"{first['samples']:,} rows: {first['error']}."
+        )
     return " ".join(sentences) or "nothing was measured."
 
 
 def _sentence(found: ProbeResult, curve: LearnerCurve) -> str:
     centres, _, _ = curve.halves()
     shown = [k for k, name in enumerate(found.names) if name.startswith("feature")]
-    shown = list(dict.fromkeys([shown[0], shown[-1]])) if shown else list(range(len(centres)))[:2]
+    shown = list(dict.fromkeys([shown[0], shown[-1]])) if shown else list(range(len(centres)))[:3]
     what = {STRINGS: "reaches one half of", LABELS: "learns half of"}.get(
         found.target, "learns half of"
     )

@@ -9,7 +9,7 @@ from solvable.arrays import random_stream
 from solvable.models.sequential.errors import Spectrum, layer_errors
 from solvable.models.sequential.estimator.learner import LayerwiseSpectralRegressor
 from solvable.models.sequential.parameters import SequentialParameters
-from solvable.models.sequential.predict import _moments_of
+from solvable.models.sequential.predict import moments_of
 from solvable.models.sequential.system import system
 from solvable.models.sequential.target import make_target
 from solvable.operators import apply_label_map
@@ -21,7 +21,7 @@ def measured(parameters, seeds):
 
 def error_at(parameters, overlap):
     """Predicted error of least squares at given overlaps, which include chance."""
-    moments = replace(_moments_of(parameters), label_second_moment=1.0)
+    moments = replace(moments_of(parameters), label_second_moment=1.0)
     nothing = np.zeros((1, parameters.features))
     spectrum = Spectrum(
         overlap=np.array([overlap]),
@@ -141,7 +141,7 @@ def test_noise_of_a_direction_leans_to_where_its_feature_is_large():
             N = features.to_symmetric(rest[:, None] / np.linalg.norm(rest))[0]
             # Joint cumulant of the squares of two quadratic forms
             values.append(1 + 8 * np.sum((M @ N) ** 2) + 4 * np.trace(M @ N @ M @ N))
-    draws = _moments_of(parameters).latent[0]
+    draws = moments_of(parameters).latent[0]
     u2, zeta2 = draws.signal[:, 0] ** 2, draws.noise[:, 0] ** 2
     # Standard error 0.02: eighth powers over 80,000 rows, and four first layers.
     assert np.mean(u2 * zeta2) == pytest.approx(np.mean(random), abs=0.04)
@@ -169,7 +169,7 @@ def test_noise_that_a_learner_subtracts(setting):
             second_layer="shrinkage",
         )  # fmt: skip
         scales.append(learner.fit(X, y).noise_scale_)
-    expected = np.sqrt(_moments_of(parameters).learner_noise * parameters.n_features_total / 4_000)
+    expected = np.sqrt(moments_of(parameters).learner_noise * parameters.n_features_total / 4_000)
     # |F|⁴ has heavy tails for 14 inputs.
     assert np.mean(scales) == pytest.approx(expected, rel=0.03)
 

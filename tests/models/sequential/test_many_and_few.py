@@ -10,7 +10,7 @@ import solvable
 from solvable.arrays import random_stream
 from solvable.models.sequential.measure import measure
 from solvable.models.sequential.parameters import SequentialParameters
-from solvable.models.sequential.predict import _moments_of, predict
+from solvable.models.sequential.predict import moments_of, predict
 from solvable.models.sequential.system import system
 
 
@@ -121,7 +121,7 @@ def test_a_feature_at_the_shorter_end_of_the_bulk_is_lost_to_the_longer_one():
     overlaps = [
         measure(parameters, random_stream("shorter end", k))["squared_overlap"] for k in range(8)
     ]
-    law = _moments_of(parameters).law
+    law = moments_of(parameters).law
     bare = replace(law, room=0.0).spikes(parameters.samples).squared_overlap
     predicted = np.array(predict(parameters)["squared_overlap"])
     assert predicted[3] < bare[3] - 0.15
