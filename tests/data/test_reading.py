@@ -98,7 +98,7 @@ def test_training_rows_are_encoded_without_their_own_target():
 
 
 def test_a_column_of_many_texts_gets_means_in_each_fold_and_in_new_rows():
-    import pandas as pd
+    pd = pytest.importorskip("pandas")
 
     column, y, level = towns(3)
     frame = pd.DataFrame({"town": column, "y": y})
