@@ -81,7 +81,9 @@ class Worker:
                 self._end()
                 self._spawn()
             if not self._ready:
-                self._ready = self._answers.get() is not None
+                self._ready = (ready := self._answers.get()) is not None
+                if ready is None:
+                    self._answers.put(None)  # the process has ended, as the answer will state
             self.computed += 1
             self._send(dict(request))
             return self._answer(number)
@@ -104,6 +106,7 @@ class Worker:
                     return None
             else:
                 if found is None and not self._closed:
+                    self._end()  # its output ends before it can be seen to have ended
                     raise StudyError(
                         "the process that computes lines has ended (out of memory, or a crash in "
                         "compiled code?). Move a slider to start another."
