@@ -350,7 +350,7 @@ def check_positive(**values: float) -> None:
     solvable.errors.InvalidParameter: samples is 0; allowed: a finite number above 0.
     """
     for name, value in values.items():
-        if not (np.isfinite(value) and value > 0):
+        if not (is_real(value) and np.isfinite(value) and value > 0):
             raise InvalidParameter(f"{name} is {value}; allowed: a finite number above 0.")
 
 

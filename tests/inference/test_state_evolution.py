@@ -145,12 +145,3 @@ def test_other_bad_input_is_refused():
         state_evolution(Gaussian(), SIGN, 1.0, start="middle")
     with pytest.raises(InvalidParameter, match="allowed: a Prior"):
         state_evolution("gaussian", SIGN, 1.0)
-
-
-def test_a_finite_dimension_is_refused_with_its_scatter():
-    law = state_evolution(Gaussian(), SIGN, 1.0)
-    with pytest.raises(
-        InvalidParameter, match=r"no order in 1/d .* scatter .* by about 0\.1 of"
-    ) as caught:
-        law.at_dimension(100)
-    assert "\n" not in str(caught.value)

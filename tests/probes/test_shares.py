@@ -109,7 +109,7 @@ def test_a_calibrated_learner_has_the_excess_one():
         (lambda p, c, f: (p * 0, c, f), "constant"),
         (lambda p, c, f: (p, c, f * np.nan), "not finite"),
         (lambda p, c, f: (p, c, f[:5]), "shapes"),
-        (lambda p, c, f: (np.column_stack([p, np.arange(len(p)) % 2]), c, f), "does not depend"),
+        (lambda p, c, f: (np.column_stack([p, np.arange(len(p)) % 2]), c, f), "cannot be seen"),
     ],
 )
 def test_bad_input_is_one_line(change, words):

@@ -41,8 +41,10 @@ def forecast(
       solvable forecast curve.csv --error 0.02
 
     The file has columns n and error (and replicate), or n and a column per
-    replicate, or a column per n and a row per replicate. An offset power law and
-    a cascade of emerging features are fitted, and compared on held-out largest n.
+    replicate, or a column per n and a row per replicate; n is the number of
+    training samples. A power law with an offset and a cascade of emerging
+    features are fitted, and compared by their predictions for the largest n,
+    which are held out.
 
     Parameters
     ----------

@@ -257,7 +257,10 @@ class _Run:
 def _checked(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     X = np.asarray(X)
     X = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
-    y = np.asarray(y, dtype=np.float64)
+    try:
+        y = np.asarray(y, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidData("y holds values that are no numbers; allowed: finite numbers.") from None
     if X.ndim != 2 or y.shape != X.shape[:1] or not X.size:
         raise InvalidData(
             f"X has shape {X.shape} and y has shape {y.shape}; allowed: (n, d) and (n,)."

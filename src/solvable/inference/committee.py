@@ -6,6 +6,7 @@ student, with its second layer in a, and minus that of the teacher.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import lru_cache
 from itertools import product
@@ -39,12 +40,12 @@ class Activation(Protocol):
         """E[g(u_k) delta] of each student."""
 
 
-class _Pairs:
+class _Pairs(ABC):
     """Activations for which the means of two, three and four units are known."""
 
+    @abstractmethod
     def pairs(self, C: np.ndarray) -> np.ndarray:
         """I_2(i, j) = E[g(u_i) g(u_j)]."""
-        raise NotImplementedError
 
     def error(self, C: np.ndarray, a: np.ndarray) -> float:
         """Half the mean square of delta."""

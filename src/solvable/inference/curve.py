@@ -11,11 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal
 
 import numpy as np
 
-from solvable.arrays import check_integer
 from solvable.errors import InvalidParameter, NotConverged, unknown_choice
 from solvable.inference.outputs import Channel, Output
 from solvable.inference.pieces import Pieces
@@ -56,15 +55,6 @@ class Law(Summarised):
     overlap: np.ndarray
     free_entropy: np.ndarray
     precision: np.ndarray
-
-    def at_dimension(self, d: int) -> NoReturn:
-        """Refuse: no order in 1 / d is known for independent entries. Says how far data sets scatter."""
-        check_integer("d", d, 2)
-        raise InvalidParameter(
-            f"d is {d}, but no order in 1/d of this error is known; allowed: the limit of large d. Data "
-            f"sets scatter around it by about {1 / np.sqrt(d):.2g} of the prior variance, so compare a "
-            "mean over several of them."
-        )
 
 
 class InformationTable:

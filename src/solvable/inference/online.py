@@ -133,7 +133,10 @@ class OnlineLearning(Summarised):
 
     @cached_property
     def plateau(self) -> tuple[float, float] | None:
-        """Time and error of the flattest point that a later drop by half follows; None without one."""
+        """Time and error of the flattest point after which the error falls below half; None without one.
+
+        A plateau is much flatter than its surroundings.
+        """
         rate = -np.gradient(np.log(np.maximum(self.error, 1e-300)), self.time)
         # errors that vanish end at rounding
         before = np.flatnonzero(self.error > max(2 * self.error[-1], 1e-6 * self.error.max()))

@@ -217,7 +217,8 @@ class Output:
             raise InvalidParameter(
                 f"the probabilities of {self.function} add up to {1 + off.max():.6g} at z = "
                 f"{z[off.argmax()]:.3g}, or one is negative; allowed: at least 0, with sum 1 over "
-                "all labels (or integral 1 over `interval`)."
+                "all labels, or integral 1 over `interval`; a fortieth of it is the smallest width of a "
+                "density that is resolved."
             )
         rng, v = np.random.default_rng(0), 0.5
         omega = np.sqrt(1 - v) * rng.standard_normal(20_000)
@@ -282,7 +283,7 @@ class Output:
         return start + edges[k] + share * self._weights[k]
 
     def channel(self, variance: float) -> Channel:
-        """Output of a standardised index, for indices of a given variance."""
+        """Output as a function of z / sqrt(variance), the index divided by its standard deviation."""
         if variance not in self._channels:
             self._channels[variance] = self._standardised(float(np.sqrt(variance)))
         return self._channels[variance]

@@ -6,18 +6,19 @@ and the mean error :math:`\mathrm{mmse}(A)=E\,\mathrm{Var}[w|b]`.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cached_property
 
 import numpy as np
 
-from solvable.arrays import check_real
+from solvable.arrays import check_positive
 from solvable.errors import InvalidParameter
 from solvable.hermite import gauss_legendre, panel_nodes
 from solvable.inference.quadrature import FAR, graded_nodes
 
 
-class Prior:
+class Prior(ABC):
     r"""Law of one entry w of the signal; subclass it for a law of one's own.
 
     A subclass has two methods: ``draw(size, rng)`` returns independent entries, and
@@ -43,13 +44,13 @@ class Prior:
     (0.4496, 0.4496)
     """
 
+    @abstractmethod
     def draw(self, size: int | tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
         """Independent entries of the signal."""
-        raise NotImplementedError
 
+    @abstractmethod
     def denoise(self, b: np.ndarray, precision: float) -> tuple[np.ndarray, np.ndarray]:
         """Posterior mean and variance of entries observed as b = A w + sqrt(A) xi."""
-        raise NotImplementedError
 
     @cached_property
     def _moments(self) -> tuple[float, float]:
@@ -125,7 +126,8 @@ class _Mixture(Prior):
             )
         if not (np.isfinite(m).all() and np.isfinite(s).all() and (s >= 0).all()):
             raise InvalidParameter(
-                f"values are {m.tolist()} and variances {s.tolist()}; allowed: finite numbers."
+                f"values are {m.tolist()}, with variances {s.tolist()}; allowed: finite values, and "
+                "finite variances of at least 0 (that of a discrete value is 0)."
             )
         kept = p > 0
         self.name, self._p, self._m, self._s = name, p[kept] / p.sum(), m[kept], s[kept]
@@ -205,7 +207,7 @@ class Gaussian(_Mixture):
     """
 
     def __init__(self, variance: float = 1.0, mean: float = 0.0) -> None:
-        check_real("variance", variance, 0)
+        check_positive(variance=variance)
         super().__init__(f"Gaussian({variance:g})", [1.0], [mean], [variance])
 
     def error(self, precision: float) -> float:
@@ -254,7 +256,7 @@ class Rademacher(Discrete):
     """
 
     def __init__(self, probability: float = 0.5) -> None:
-        check_real("probability", probability, 0)
+        check_positive(probability=probability)
         super().__init__([1.0, -1.0], [probability, 1 - probability])
         self.name = f"Rademacher({probability:g})"
 
@@ -276,8 +278,8 @@ class GaussBernoulli(_Mixture):
     """
 
     def __init__(self, density: float, *, mean: float = 0.0, variance: float = 1.0) -> None:
-        check_real("density", density, 0)
-        check_real("variance", variance, 0)
+        check_positive(density=density)
+        check_positive(variance=variance)
         name = f"GaussBernoulli({density:g})"
         super().__init__(name, [density, 1 - density], [mean, 0.0], [variance, 0.0])
 

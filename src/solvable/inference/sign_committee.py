@@ -66,7 +66,7 @@ class SignCommittee:
         return total, difference
 
     def unspecialised(self, q: float) -> float:
-        """Sample ratio at which the sum of the weight vectors has overlap q, and the difference 0."""
+        """Sample ratio at which the sum of the weight vectors has overlap q and their difference 0."""
         # r = q / (1 - q) = alpha E[g_s²]
         return q / (1 - q) / self.information(q, 0.0)[0]
 

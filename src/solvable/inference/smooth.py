@@ -1,4 +1,4 @@
-r"""Outputs with noise: a function of the index plus Gaussian noise, and likelihoods P(y|z) given as such.
+r"""Outputs with noise: a function of the index plus Gaussian noise, or a user's likelihood P(y|z).
 
 Indices here have variance 1.
 """

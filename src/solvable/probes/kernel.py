@@ -200,6 +200,10 @@ def kernel_levels(
         error, bounds=(grid[max(place - 1, 0)], grid[min(place + 1, 199)]), method="bounded"
     )
     if not np.isfinite(found.fun):
-        raise NotConverged("the level of the kernel was not found.", {"samples": n})
+        raise NotConverged(
+            f"no ridge with a finite predicted error was found for the kernel at {n:.4g} rows in "
+            f"{dimension} dimensions; take another number of rows.",
+            {"samples": n},
+        )
     s = shares(exp(float(found.x)))
     return {degree: float(s[degree]) for degree in energies}

@@ -92,7 +92,7 @@ def learned_shares(parts: np.ndarray, target: np.ndarray, fitted: np.ndarray) ->
     ------
     InvalidData
         If shapes do not fit, a number is not finite, the feature functions are nearly dependent
-        (condition number above 10), or the target does not depend on one of them.
+        (condition number above 10), or a dependence of the target on one of them cannot be seen.
 
     Notes
     -----
@@ -133,8 +133,9 @@ def learned_shares(parts: np.ndarray, target: np.ndarray, fitted: np.ndarray) ->
     if not (np.abs(alpha) > 5 * uncertain + 1e-6 * np.sqrt(whole)).all():
         place = int(np.argmin(np.abs(alpha) - 5 * uncertain))
         raise InvalidData(
-            f"the target does not depend on its feature function {place + 1} (coefficient "
-            f"{alpha[place]:.2g}, error {uncertain[place]:.2g}); leave that function out."
+            f"a dependence of the target on its feature function {place + 1} cannot be seen (coefficient "
+            f"{alpha[place]:.2g}, standard error {uncertain[place]:.2g}; needed: 5 of these); leave that "
+            "function out."
         )
     energy_left = float(np.mean(left**2)) / whole
     together = float("nan")
@@ -222,7 +223,7 @@ def level_shares(
 ) -> LevelShares:
     r"""Split the variance of probabilities by redrawing the synonyms of one level after another.
 
-    .. math:: \tfrac12E|\hat f(x)-\hat f(\tilde x_l)|^2=\sum_{j\ge l}V_j,\qquad
+    .. math:: \tfrac12E|\hat f(x)-\hat f(\tilde x_l)|^2=\sum_{j>l}V_j,\qquad
         R_l=\frac{\sum_{j\le l}V_j}{\sum_jV_j} .
 
     Parameters

@@ -27,7 +27,7 @@ ROWS, STRING_ROWS = 20_000, 4_000
 
 
 class ProbeParameters(Parameters):
-    """One learner at one number of samples of one target."""
+    """Parameters of one fit: a learner, a target and a number of training rows."""
 
     learner: str = "mlp"
     """Learner: a name of the probe, or module:name."""

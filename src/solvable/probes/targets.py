@@ -53,23 +53,11 @@ class Subject(Protocol):
 
 @dataclass(frozen=True)
 class Target:
-    """A target as the probe uses it: a Subject made of three functions."""
+    """A Subject made of its three functions."""
 
-    draw: Callable[[int, np.random.Generator], tuple[np.ndarray, np.ndarray]]
-    without_noise: Callable[[np.ndarray], np.ndarray]
-    features: Callable[[np.ndarray], tuple[tuple[str, ...], np.ndarray]]
-
-    def sample(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Draw inputs and labels."""
-        return self.draw(n, rng)
-
-    def clean(self, X: np.ndarray) -> np.ndarray:
-        """Return the target without noise."""
-        return self.without_noise(X)
-
-    def parts(self, X: np.ndarray) -> tuple[tuple[str, ...], np.ndarray]:
-        """Return names and values of the feature functions."""
-        return self.features(X)
+    sample: Callable[[int, np.random.Generator], tuple[np.ndarray, np.ndarray]]
+    clean: Callable[[np.ndarray], np.ndarray]
+    parts: Callable[[np.ndarray], tuple[tuple[str, ...], np.ndarray]]
 
 
 def _numbered(count: int) -> tuple[str, ...]:
