@@ -240,6 +240,12 @@ class System:
         function = self._part("teacher")
         return {} if function is None else function(parameters, rng)
 
+    def repeat_command(
+        self, grid: Mapping[str, Sequence[Any]], replicates: int, seed: int
+    ) -> str | None:
+        """Return the command that repeats a run; None if it is ``solvable run``."""
+        return None
+
     def chance(self, parameters: Any, prediction: Metrics) -> Metrics:
         """Return the metrics of a learner at chance level; none by default."""
         function = self._part("chance")

@@ -96,9 +96,8 @@ def _pictured(content: ReportContent, workers: int) -> tuple[ReportContent, list
 
 def repeat_command(system: System, asked: StudyFile) -> str:
     """Return the command that repeats a study; it lists only the differences from the preset."""
-    own = getattr(system, "repeat_command", None)
-    if own is not None:
-        return str(own(asked.grid, asked.replicates, asked.seed))
+    if own := system.repeat_command(asked.grid, asked.replicates, asked.seed):
+        return own
     words = [f"solvable run {system.name}"]
     base = Study(system, preset=asked.preset if asked.preset in system.presets else None)
     if base.preset is None:
