@@ -12,6 +12,7 @@ from cyclopts import Parameter
 from solvable.cli.settings import Flag
 
 Words = Annotated[list[str] | None, Parameter(consume_multiple=True, negative=())]
+Sizes = Annotated[list[int] | None, Parameter(consume_multiple=True, negative=())]
 Files = Annotated[list[Path] | None, Parameter(consume_multiple=True, negative=())]
 
 
@@ -35,11 +36,17 @@ def scale(
     data: str | None = None,
     column: str | None = None,
     act: str | None = None,
+    width: Sizes = None,
+    check: Flag = False,
+    optimiser: str = "adamw",
+    inputs: Annotated[Sizes, Parameter(name="--input")] = None,
     json: Flag = False,
 ) -> int:
-    """Compute the number of samples that a network needs to learn a target, as a power of d.
+    """Compute how samples, width and learning rate of a network must scale.
 
     For example:
+      solvable scale module.py:make --width 256 1024
+      solvable scale module.py:make --width 256 1024 --check
       solvable scale --layers erf:1 --target he3
       solvable scale --layers erf:1,erf:2 --target he3 --readout mean-field
       solvable scale --layers erf:n1,erf:n2 --target he3 --symbolic
@@ -49,6 +56,14 @@ def scale(
       solvable scale model.json --data digits
       solvable scale --layers erf:n1,erf:n2 --target he3 --phase n1 n2
       solvable scale wide.toml --compare deep.toml
+
+    With module.py:make, make(width) returns a torch module, or (module, inputs): the
+    output gives, for each parameter, the factors of initial scale, learning rate and
+    weight decay from the first width to the last. --check trains it for four steps at
+    these widths and measures whether layers change by the same size at each.
+
+    Otherwise the output is the number of samples that a network needs to learn a
+    target, as a power of d.
 
     All sizes are powers of the input dimension d: erf:3/2 is a hidden layer of
     d^(3/2) neurons, erf:1/2:1/3 a layer of d^(1/2) filters on patches of d^(1/3)
@@ -122,16 +137,36 @@ def scale(
         Column of the data to predict.
     act
         Activation between the layers of a file of weights.
+    width
+        Widths for module.py:make: the first is that at which the learning rate was
+        chosen. [default: 64 256, and with --check 64 128 256]
+    check
+        Coordinate check of the module as it is built, and with the factors. Exit status 1
+        if the module with the factors fails it.
+    optimiser
+        adamw, adam or sgd.
+    inputs
+        Shape of one input without the batch, as in --input 3 32 32, if the first layer
+        does not show it.
     json
         Print {"exponent", "closed_form", "patterns", "ties", "warnings", "point",
         "suggestions", "tie_break"}. The exponent of the number of samples includes that
         of kappa; it is a rational string, a decimal if sizes were rounded, or null while
         symbols have no values. Further keys: "table" (--symbolic), "numbers"
         (--numbers), "classes" (--classes), "model" and "overview" (real model), "data" (--data), "phases"
-        (--phase).
+        (--phase). With module.py:make: {"widths", "parametrisation", "parameters",
+        "samples"}, and "checks" (--check).
     """
     from solvable.cli.terminal import status_line, write, write_json
     from solvable.errors import InvalidParameter
+
+    if network is not None and ":" in network.name:
+        return _widths(str(network), width, check, optimiser, inputs, output, json)
+    if width or check or inputs:
+        raise InvalidParameter(
+            "--width, --check and --input need a torch module; allowed: module.py:make, where "
+            "make(width) returns it."
+        )
     from solvable.scale.answer_text import answer_json, answer_text
     from solvable.scale.answers import answer_of
     from solvable.scale.exponents.network_reader import read_assignments, read_ranges
@@ -169,6 +204,35 @@ def scale(
     else:
         write(*answer_text(answer, symbolic=symbolic, files=files, details=details))
     return 0
+
+
+def _widths(
+    name: str,
+    width: list[int] | None,
+    check: bool,
+    optimiser: str,
+    inputs: list[int] | None,
+    output: Path | None,
+    json: bool,
+) -> int:
+    """Print what changes from one width of a torch module to another, and check it."""
+    from solvable.cli.terminal import status_line, write, write_json
+    from solvable.probes.named_objects import imported
+    from solvable.scale.widths import view
+    from solvable.scale.widths.answer import answer_widths
+
+    make = imported(name, "function")
+    with status_line("training at each width", shown=check and not json):
+        rules, checks, samples, widths = answer_widths(
+            make, width or ((64, 128, 256) if check else (64, 256)), optimiser, check, inputs
+        )
+    answer = view.content(rules, widths, checks, samples)
+    files = view.write_files(output, answer, checks) if output is not None else []
+    if json:
+        write_json(answer)
+    else:
+        write(*view.text(rules, widths, checks, samples, name.rpartition(":")[2], files))
+    return 1 if checks and checks[-1].verdict == "fails" else 0
 
 
 _EMPTY = {

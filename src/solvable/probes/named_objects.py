@@ -34,7 +34,8 @@ def imported(name: str, kind: str) -> Any:
     Parameters
     ----------
     name : str
-        Module and attribute, such as ``"mymodule:make_network"``, or a name of :func:`remember`.
+        Module and attribute, such as ``"mymodule:make_network"`` or
+        ``"folder/mymodule.py:make_network"``, or a name of :func:`remember`.
     kind : str
         What the object is, for messages.
 
@@ -50,8 +51,11 @@ def imported(name: str, kind: str) -> Any:
                 "allowed here: module:name, so that it can be imported."
             )
         return _GIVEN[name]
-    module, _, attribute = name.partition(":")
+    module, _, attribute = name.rpartition(":")
     folder = os.getcwd()
+    if module.endswith(".py"):
+        path = os.path.abspath(module)
+        folder, module = os.path.dirname(path), os.path.basename(path)[:-3]
     if folder not in sys.path:
         sys.path.insert(0, folder)
     try:
@@ -60,7 +64,7 @@ def imported(name: str, kind: str) -> Any:
             found = getattr(found, part)
     except Exception as error:  # a user's module may raise anything
         raise InvalidParameter(
-            f"{kind} {name!r} cannot be imported ({error_line(error)}); allowed: module:name, where the "
-            "module is a file of the working directory or an installed package."
+            f"{kind} {name!r} cannot be imported ({error_line(error)}); allowed: module:name or "
+            "module.py:name, where the module is a file or an installed package."
         ) from error
     return found

@@ -14,3 +14,9 @@ from solvable.scale.prefactors.samples_at_sizes import Numbers as Numbers
 from solvable.scale.prefactors.samples_at_sizes import break_tie as break_tie
 from solvable.scale.prefactors.samples_at_sizes import numbers_of as numbers_of
 from solvable.scale.sample_savings import suggestions as suggestions
+from solvable.scale.widths.coordinates import CoordinateCheck as CoordinateCheck
+from solvable.scale.widths.coordinates import coordinate_check as coordinate_check
+from solvable.scale.widths.rules import WidthRules as WidthRules
+from solvable.scale.widths.rules import optimiser_groups as optimiser_groups
+from solvable.scale.widths.rules import rescale_start as rescale_start
+from solvable.scale.widths.rules import width_rules as width_rules

@@ -1,44 +1,48 @@
-"""Descriptions of torch modules and of files, which are read without executing them."""
+"""Descriptions of torch modules, which are run once, and of files, which are never executed."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from solvable.data.weights.opening import iter_weights
 from solvable.documents import read_document
 from solvable.errors import InvalidData, InvalidParameter, unknown_choice
+from solvable.fitting.devices import import_torch
 from solvable.paths import check_path
+from solvable.scale.forward_pass import VIEWS, Operation, read_forward
 from solvable.scale.networks_of_data.layer_description import (
     ModelDescription,
     describe_layers,
     is_model,
     model_of,
 )
-from solvable.scale.networks_of_data.layer_walk import ACTIVATIONS
+from solvable.scale.networks_of_data.layer_walk import (
+    ACTIVATIONS,
+    Walk,
+    checked_entry,
+    checked_shape,
+)
 
 WEIGHTS = (".safetensors", ".npz")
 """Endings of the names of weight files."""
 
 
 def describe_module(
-    module: Any, input_shape: int | Sequence[int] | None = None, *, act: str | None = None
+    module: Any, input_shape: int | Sequence[int] | None = None
 ) -> ModelDescription:
-    """Describe a torch module by the list of its layers, without running it.
+    """Describe a torch module by the layers of its forward pass.
 
     Parameters
     ----------
     module : torch.nn.Module
-        Linear, Conv1d and Conv2d layers, pooling, Flatten and activations, nested to any depth, in
-        the order in which they are registered. Dropout and normalisation are ignored.
+        A chain of linear layers, 1- and 2-dimensional convolutions, pooling and activations, as modules
+        or functions. It is run once on a batch of two. Dropout and normalisation are ignored.
     input_shape : int or sequence of int, optional
         Shape of one input, channels first; may be left out if the first layer is linear.
-    act : str, optional
-        Activation that ``forward`` applies as a function between layers, if no module is registered
-        for it.
 
     Returns
     -------
@@ -48,7 +52,8 @@ def describe_module(
     Raises
     ------
     InvalidData
-        If a module cannot be read, such as attention, recurrence, or a module that contains itself.
+        If the forward pass is no such chain: residual connections, attention, recurrence and so on, which
+        :func:`width_rules` reads.
 
     Notes
     -----
@@ -63,34 +68,32 @@ def describe_module(
     >>> describe_module(net).numbers  # doctest: +SKIP
     {'d': 64, 'N': 32}
     """
-    try:
-        import torch
-    except ImportError as error:
-        raise InvalidParameter(
-            "torch is not installed; describe the model by a list of layers instead."
-        ) from error
+    torch = import_torch("describing a module")
     if not isinstance(module, torch.nn.Module):
         raise InvalidData(f"module is a {type(module).__name__}; allowed: a torch.nn.Module.")
-    entries = [_of_torch(leaf, name) for name, leaf in _leaves(module, "", ())]
-    if act is not None:
-        entries = _filled(entries, act)
     if input_shape is None:
-        first = next((leaf for _, leaf in _leaves(module, "", ()) if _has_weights(leaf)), None)
-        if not isinstance(first, torch.nn.Linear):
+        layers = [
+            part for part in module.modules() if next(part.parameters(False), None) is not None
+        ]
+        if not layers or not isinstance(layers[0], torch.nn.Linear):
             raise InvalidData(
                 "the first layer is not linear, so that the number of inputs is unknown; pass "
                 "input_shape, for example (1, 28, 28)."
             )
-        input_shape = first.in_features
-    model = describe_layers(entries, input_shape)
-    own = sorted({type(part).__name__ for part in module.modules() if _is_own(part)})
-    if own:
-        note = (
-            f"the modules of {', '.join(own)} are read in the order of registration: anything else in "
-            "forward (a skip connection, another order) is ignored"
-        )
-        model = replace(model, said=(note,))
-    return model
+        input_shape = layers[0].in_features
+    shape = checked_shape(input_shape)
+    operations, _ = read_forward(module, [torch.randn(2, *shape)])
+    entries: list[dict[str, Any]] = []
+    walk = Walk(shape)
+    for entry, made in _chain(operations, type(module).__name__):
+        walk.step(checked_entry(entry, len(entries)))
+        entries.append(entry)
+        if walk.shape != made:
+            raise InvalidData(
+                f"layer {entry['name']} gives shape {list(made)}, and its sizes give {list(walk.shape)}; "
+                "allowed: layers without options that change the shape otherwise, such as ceil_mode."
+            )
+    return describe_layers(entries, shape)
 
 
 def read_model(path: str | Path, *, act: str | None = None) -> ModelDescription:
@@ -125,78 +128,96 @@ def _content(path: Path) -> Any:
     return read_document(path)
 
 
-def _leaves(module: Any, name: str, above: tuple[int, ...]) -> Iterator[tuple[str, Any]]:
-    """Yield the modules without children, with names, in the order of registration."""
-    if id(module) in above or len(above) > 50:
-        raise InvalidData(
-            f"module {name!r} contains itself; allowed: modules without cycles, nested up to 50 deep."
-        )
-    children = list(module._modules.items())
-    if children and module._parameters:
-        raise InvalidData(
-            f"module {name or type(module).__name__!r} has weights in addition to its modules "
-            f"({next(iter(module._parameters))}); allowed: weights in Linear and Conv layers only."
-        )
-    if not children:
-        yield name or type(module).__name__, module
-    elif _is_opaque(module):
-        raise _unreadable(name, module)
-    for key, child in children:
-        if child is not None:
-            yield from _leaves(child, f"{name}.{key}" if name else key, (*above, id(module)))
+_BRANCHES = {
+    "add": "a residual connection", "sub": "a difference of two branches", "mul": "a gate",
+    "cat": "a concatenation", "stack": "a concatenation", "softmax": "a softmax",
+    "matmul": "a matrix product", "multi_head_attention_forward": "attention",
+    "scaled_dot_product_attention": "attention",
+    "lstm": "recurrence", "gru": "recurrence", "rnn_tanh": "recurrence", "rnn_relu": "recurrence",
+    "linear": "a layer that acts on each position",
+    "embedding": "an embedding", "embedding_bag": "an embedding", "pad": "padding with other than zeros",
+    "conv1d": "a convolution with groups or dilation", "conv2d": "a convolution with groups or dilation",
+}  # fmt: skip
+_NORMALISATIONS = ("batch_norm", "layer_norm", "group_norm", "rms_norm", "instance_norm")
 
 
-def _is_own(module: Any) -> bool:
-    """Return True if a module with children has a class that torch does not define."""
-    return bool(module._modules) and not type(module).__module__.startswith("torch.nn")
-
-
-def _is_opaque(module: Any) -> bool:
-    """Return True if a torch module does more than apply its children in order."""
-    return type(module).__module__.startswith("torch.nn.modules") and type(module).__name__ not in (
-        "Sequential", "ModuleList",
-    )  # fmt: skip
-
-
-def _has_weights(leaf: Any) -> bool:
-    return type(leaf).__name__ in ("Linear", "Conv1d", "Conv2d")
-
-
-def _unreadable(name: str, module: Any) -> InvalidData:
-    return InvalidData(
-        f"module {name!r} is a {type(module).__name__}; allowed: Linear, Conv1d, "
-        "Conv2d, pooling, Flatten, activations, dropout, normalisation. Describe it by its monomials."
-    )
-
-
-def _of_torch(leaf: Any, name: str) -> dict[str, Any]:
-    """Describe a module without children as a layer."""
-    kind = type(leaf).__name__
-    entry: dict[str, Any] = {"name": name}
-    if kind == "Linear":
-        return entry | {"kind": "linear", "inputs": leaf.in_features, "size": leaf.out_features}
-    if kind in ("Conv1d", "Conv2d"):
-        plain = all(step == 1 for step in leaf.dilation) and leaf.groups == 1
-        if not plain or isinstance(leaf.padding, str):
-            raise InvalidData(
-                f"module {name!r} is a {kind} with groups, with dilation or with padding given as a "
-                "word; allowed: none of these. Describe the module by its monomials."
+def _chain(
+    operations: Sequence[Operation], title: str
+) -> Iterator[tuple[dict[str, Any], tuple[int, ...]]]:
+    """Yield the layers of a chain, each with the shape of its outputs; refuse any other forward pass."""
+    for place, operation in enumerate(operations):
+        data = operation.data
+        before = place - 1 if place else None
+        entry = _layer(operation) if len(data) == 1 and data[0].origin == before else None
+        if entry is None:
+            kind = _BRANCHES.get(
+                operation.function.strip("_"), f"the function {operation.function}"
             )
-        sizes = {key: list(getattr(leaf, f"{key}_size" if key == "kernel" else key))
-                 for key in ("kernel", "stride", "padding")}  # fmt: skip
-        return entry | {"kind": "conv", "size": leaf.out_channels} | sizes
-    if re.fullmatch(r"(Max|Avg)Pool[12]d", kind):
-        sizes = {"kernel": leaf.kernel_size, "stride": leaf.stride, "padding": leaf.padding}
-        return entry | {"kind": "pool"} | {k: _plain(v) for k, v in sizes.items()}
-    if re.fullmatch(r"Adaptive(Max|Avg)Pool[12]d", kind):
-        return entry | {"kind": "pool", "output": _plain(leaf.output_size)}
-    if re.fullmatch(r"(Alpha|Feature\w*)?Dropout[123]?d?", kind):
-        return entry | {"kind": "dropout"}
-    if re.fullmatch(r"(Batch|Instance|Layer|Group|RMS)Norm[12]?d?", kind):
-        return entry | {"kind": "normalisation"}
-    if kind.lower() in (*ACTIVATIONS, "flatten", "identity"):
-        return entry | {"kind": kind.lower()}
-    raise _unreadable(name, leaf)
+            where = operation.module or title
+            raise InvalidData(
+                f"{where} has {kind}; the theory of the number of samples covers chains of "
+                "linear layers, convolutions, pooling and activations. Width and learning rate of any "
+                "module: solvable scale FILE.py:FUNCTION --width 256 1024, or width_rules."
+            )
+        if entry:
+            name = operation.module or operation.function
+            yield {"name": name, **entry}, operation.shape[1:]
+
+
+def _layer(operation: Operation) -> dict[str, Any] | None:
+    """Describe an operation as a layer: empty for one that changes nothing, None for an unknown one."""
+    function, (data,) = operation.function.strip("_"), operation.data
+    weights = [
+        operand for operand in operation.operands if len(operand.shape) > 1 and operand.parameter
+    ]
+    if function == "linear" or (function in ("matmul", "addmm", "mm") and len(weights) == 1):
+        flat = len(data.shape) == 2
+        sizes = {"inputs": data.shape[-1], "size": operation.shape[-1]}
+        return {"kind": "linear"} | sizes if flat else None
+    if function in ("conv1d", "conv2d"):
+        return _convolution(operation, weights[0].shape)
+    if pool := re.fullmatch(r"(adaptive_)?(max|avg)_pool[12]d", function):
+        if pool[1]:
+            return {"kind": "pool", "output": _plain(_option(operation, 1, "output_size", None))}
+        kernel = _option(operation, 1, "kernel_size", None)
+        stride = _option(operation, 2, "stride", None) or kernel
+        padding = _option(operation, 3, "padding", 0)
+        named = {"kernel": kernel, "stride": stride, "padding": padding}
+        return {"kind": "pool"} | {key: _plain(value) for key, value in named.items()}
+    if "dropout" in function:
+        return {"kind": "dropout"}
+    if function in _NORMALISATIONS:
+        return {"kind": "normalisation"}
+    if (name := function.replace("_", "")) in ACTIVATIONS:
+        return {"kind": name}
+    if operation.shape == data.shape and (function in VIEWS or operation.number is not None):
+        return {}
+    flattened = operation.shape == (data.shape[0], math.prod(data.shape[1:]))
+    return {"kind": "flatten"} if function in VIEWS and flattened else None
+
+
+def _convolution(operation: Operation, weight: Sequence[int]) -> dict[str, Any] | None:
+    kernel = list(weight[2:])
+    if _option(operation, 6, "groups", 1) != 1:
+        return None
+    if any(step != 1 for step in _listed(_option(operation, 5, "dilation", 1))):
+        return None
+    stride, padding = _option(operation, 3, "stride", 1), _option(operation, 4, "padding", 0)
+    if padding == "same":
+        if any(size % 2 == 0 for size in kernel):
+            return None
+        padding = [size // 2 for size in kernel]
+    sizes = {"kernel": kernel, "stride": _listed(stride), "padding": _listed(padding)}
+    return {"kind": "conv", "size": weight[0]} | sizes
+
+
+def _option(operation: Operation, place: int, name: str, default: Any) -> Any:
+    """Return an argument that is given by position or by name."""
+    return operation.options.get(name, operation.options.get(place, default))
+
+
+def _listed(sizes: Any) -> list[int]:
+    return [sizes] if isinstance(sizes, int) else list(sizes)
 
 
 def _plain(sizes: Any) -> Any:

@@ -1,0 +1,1 @@
+"""Width and learning rate of torch modules: roles of parameters, factors, and their check."""

@@ -1,0 +1,57 @@
+"""Answer to ``solvable scale module.py:make``: factors between widths, checks, and number of samples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from solvable.errors import InvalidParameter
+from solvable.scale.forward_pass import example_inputs
+from solvable.scale.widths.coordinates import CoordinateCheck, coordinate_check
+from solvable.scale.widths.rules import Make, WidthRules, made, width_rules
+from solvable.scale.widths.view import sample_sentence
+
+
+def answer_widths(
+    make: Any,
+    widths: Sequence[int],
+    optimiser: str,
+    check: bool,
+    shape: Sequence[int] | None,
+) -> tuple[WidthRules, list[CoordinateCheck], str, tuple[int, ...]]:
+    """Return factors from the first to the last width, both checks if asked for, and the samples.
+
+    Raises
+    ------
+    InvalidParameter
+        If there are fewer than two widths, or the object is no function.
+    """
+    if len(widths) < 2 or len(set(widths)) < len(widths) or min(widths) < 1:
+        raise InvalidParameter(
+            f"--width is {' '.join(map(str, widths))}; allowed: at least two different widths, as in "
+            "--width 256 1024."
+        )
+    if not callable(make):
+        raise InvalidParameter(
+            f"the object is a {type(make).__name__}; allowed: a function of the width that returns a "
+            "torch module, or (module, inputs)."
+        )
+    chosen = _with_inputs(make, shape) if shape else make
+    module, inputs = made(chosen, widths[-1])
+    base, base_inputs = made(chosen, widths[0])
+    rules = width_rules(module, base, optimiser=optimiser, inputs=inputs, base_inputs=base_inputs)
+    checks = [
+        coordinate_check(chosen, widths, corrected=corrected, optimiser=optimiser)
+        for corrected in ((False, True) if check else ())
+    ]
+    return rules, checks, sample_sentence(module, inputs), tuple(widths)
+
+
+def _with_inputs(make: Make, shape: Sequence[int]) -> Make:
+    """Return a function that adds inputs of a shape."""
+
+    def chosen(width: int) -> Any:
+        module, _ = made(make, width)
+        return module, example_inputs(module, shape, rows=4)
+
+    return chosen

@@ -1,0 +1,307 @@
+"""Role of each parameter in width: input, hidden, output, vector or fixed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from solvable.errors import InvalidData
+from solvable.scale.forward_pass import VIEWS, Operand, Operation
+
+Role = Literal["input", "hidden", "output", "vector", "fixed", "tied"]
+
+ROLES: Mapping[str, str] = {
+    "input": "from inputs of fixed size to the width",
+    "hidden": "from the width to the width",
+    "output": "from the width to outputs of fixed size",
+    "vector": "one number a unit: biases, gains, positions",
+    "fixed": "does not grow with the width",
+    "tied": "used as input and as output",
+}
+
+# Axes of a weight: those that it sums over (inputs of the layer), and those of its outputs.
+_LINEAR, _TRANSPOSED = ((1,), (0,)), ((0,), (1,))
+_AXES: Mapping[str, Mapping[int | str, tuple[tuple[int, ...], tuple[int, ...]]]] = {
+    "linear": {1: _LINEAR, "weight": _LINEAR},
+    **{f"conv{n}d": {1: _LINEAR, "weight": _LINEAR} for n in (1, 2, 3)},
+    **{f"conv_transpose{n}d": {1: _TRANSPOSED, "weight": _TRANSPOSED} for n in (1, 2, 3)},
+    "embedding": {1: _TRANSPOSED, "weight": _TRANSPOSED},
+    "embedding_bag": {1: _TRANSPOSED, "weight": _TRANSPOSED},
+}
+_MATRIX_PRODUCTS = ("matmul", "__matmul__", "mm", "bmm", "addmm", "baddbmm", "__rmatmul__")
+_PACKED = ("lstm", "gru", "rnn_tanh", "rnn_relu", "multi_head_attention_forward")
+
+
+@dataclass(frozen=True)
+class WidthParameter:
+    """One parameter of a module at two widths."""
+
+    name: str
+    role: Role
+    shape: tuple[int, ...]
+    base_shape: tuple[int, ...]
+    fan_in: float  # inputs of a unit, over that of the base
+    fan_out: float  # outputs of the weight, over that of the base
+    multiplier: float  # number that the forward pass multiplies it by, over that of the base
+    start: float  # standard deviation of its entries, over that of the base; 1 for constants
+
+    @property
+    def width(self) -> float:
+        """Ratio of widths that the parameter sees."""
+        return max(self.fan_in, self.fan_out)
+
+
+def parameter_roles(
+    module: Any, base: Any, operations: Sequence[Operation], base_operations: Sequence[Operation]
+) -> tuple[WidthParameter, ...]:
+    """Find the role of each parameter, from its use in the forward pass and the axes that grow.
+
+    Raises
+    ------
+    InvalidData
+        If the modules differ in more than sizes, or the use of a parameter is not known.
+    """
+    ours, theirs = dict(module.named_parameters()), dict(base.named_parameters())
+    if [*ours] != [*theirs]:
+        odd = sorted(set(ours) ^ set(theirs))
+        raise InvalidData(
+            f"the modules at two widths have other parameters ({', '.join(odd[:3])}); allowed: one "
+            "architecture, of which only sizes differ."
+        )
+    if len(operations) != len(base_operations):
+        raise InvalidData(
+            f"the forward passes at two widths have {len(operations)} and {len(base_operations)} "
+            "operations; allowed: the same operations at each width."
+        )
+    now, before = multipliers(operations), multipliers(base_operations)
+    found = []
+    for name, parameter in ours.items():
+        shape, base_shape = tuple(parameter.shape), tuple(theirs[name].shape)
+        role, fan_in, fan_out = _role(name, shape, base_shape, operations)
+        multiplier = now.get(name, 1.0) / before.get(name, 1.0)
+        start = _spread(parameter) / _spread(theirs[name])
+        found.append(
+            WidthParameter(name, role, shape, base_shape, fan_in, fan_out, multiplier, start)
+        )
+    return tuple(found)
+
+
+def _spread(parameter: Any) -> float:
+    """Standard deviation of the entries, 1 if all are equal."""
+    values = parameter.detach().double().flatten()
+    if len(values) < 2:
+        return 1.0
+    return float(values.std()) or 1.0
+
+
+def _role(
+    name: str, shape: Sequence[int], base_shape: Sequence[int], operations: Sequence[Operation]
+) -> tuple[Role, float, float]:
+    """Return the role of a parameter, and by how much its inputs and its outputs grow."""
+    if len(shape) != len(base_shape):
+        raise InvalidData(f"{name} has {len(shape)} axes, and {len(base_shape)} at the base width.")
+    growth = [new / old for new, old in zip(shape, base_shape, strict=True)]
+    grown = {axis for axis, ratio in enumerate(growth) if not math.isclose(ratio, 1)}
+    if not grown:
+        return "fixed", 1.0, 1.0
+    uses = [
+        _use(operation, operand, operations)
+        for operation in operations
+        for operand in operation.operands
+        if operand.parameter == name
+    ]
+    if not uses:
+        raise InvalidData(
+            f"{name} is not used in the forward pass on the example inputs; allowed: inputs that "
+            "reach all parameters. Let the function return (module, inputs)."
+        )
+    roles: dict[Role, tuple[float, float]] = {}
+    for use in uses:
+        if use is None and len(grown) == 2 and len({round(growth[axis], 9) for axis in grown}) == 1:
+            ratio = growth[min(grown)]  # either way the weight is hidden
+            roles["hidden"] = (ratio, ratio)
+            continue
+        if use is None:
+            raise InvalidData(
+                f"{name}, of shape {tuple(shape)}, is used in a way that is not known; allowed: linear "
+                "layers, convolutions, embeddings, matrix products, sums and products by entries."
+            )
+        inputs, outputs = use
+        fan_in = math.prod(growth[axis] for axis in inputs)
+        fan_out = math.prod(growth[axis] for axis in outputs)
+        if not inputs:
+            roles["vector"] = (1.0, fan_out)
+        elif fan_in != 1 and fan_out != 1:
+            roles["hidden"] = (fan_in, fan_out)
+        else:
+            roles["output" if fan_in != 1 else "input"] = (fan_in, fan_out)
+    if len(roles) == 1:
+        ((role, (fan_in, fan_out)),) = roles.items()
+        return role, fan_in, fan_out
+    if set(roles) <= {"input", "vector", "output"} and "output" in roles:
+        return "tied", roles["output"][0], roles["output"][0]
+    raise InvalidData(f"{name} is used as {' and as '.join(roles)}; allowed: one role.")
+
+
+def _use(
+    operation: Operation, operand: Operand, operations: Sequence[Operation]
+) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """Return the axes of a parameter that an operation sums over, and those of its outputs."""
+    axes = operand.axes
+    if len(operand.shape) < 2:
+        return (), _all(axes, operand)
+    if operation.function in _PACKED:
+        return _LINEAR
+    if operation.function in _MATRIX_PRODUCTS:
+        slots = [other.slot for other in operation.operands if len(other.shape) > 1]
+        second = operand.slot == max(slots, key=str)
+        if operation.function == "__rmatmul__":
+            second = not second
+        if axes is None:
+            return None
+        return ((axes[-2],), (axes[-1],)) if second else ((axes[-1],), (axes[-2],))
+    if operation.function == "einsum":
+        return _einsum_axes(operation, operand)
+    known = _AXES.get(operation.function, {}).get(operand.slot)
+    if known is not None:
+        if axes is None:
+            return None
+        return tuple(axes[a] for a in known[0]), tuple(axes[a] for a in known[1])
+    # Sums and products by entries, concatenations and norms: one number a unit.
+    return (), _all(axes, operand)
+
+
+def _all(axes: tuple[int, ...] | None, operand: Operand) -> tuple[int, ...]:
+    return axes if axes is not None else tuple(range(len(operand.shape)))
+
+
+def _einsum_axes(
+    operation: Operation, operand: Operand
+) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """Axes by the letters of an equation: those that leave are inputs, those that are new are outputs."""
+    equation = next((v for v in operation.options.values() if isinstance(v, str)), "")
+    left, _, right = equation.replace(" ", "").partition("->")
+    terms = left.split(",")
+    places = [place for place, other in enumerate(operation.operands) if other is operand]
+    if (
+        operand.axes is None
+        or len(terms) != len(operation.operands)
+        or not right
+        or "." in equation
+    ):
+        return None
+    own = terms[places[0]]
+    others = "".join(term for place, term in enumerate(terms) if place != places[0])
+    inputs = tuple(operand.axes[i] for i, letter in enumerate(own) if letter not in right)
+    outputs = tuple(operand.axes[i] for i, letter in enumerate(own) if letter not in others)
+    return inputs, outputs
+
+
+def multipliers(operations: Sequence[Operation]) -> dict[str, float]:
+    """Find the number by which the forward pass multiplies each weight, before or after its layer.
+
+    A number on the outputs of a layer belongs to this layer; a number on anything else belongs to the
+    layers that read it. Numbers on attention scores belong to no weight.
+    """
+    found: dict[str, float] = {}
+    for operation in operations:
+        for operand in operation.operands:
+            if operand.parameter and operand.factor != 1:
+                found[operand.parameter] = found.get(operand.parameter, 1.0) * operand.factor
+    for place, operation in enumerate(operations):
+        if operation.number is None:
+            continue
+        reached = [operations[later] for later in _reached(operations, place)[0]]
+        if any(later.function in _SCORES and len(later.data) == 2 for later in reached):
+            continue
+        weights = _before(operations, place) or _after(operations, place)
+        for name in dict.fromkeys(weights):
+            found[name] = found.get(name, 1.0) * operation.number
+    return found
+
+
+def _passes(operation: Operation) -> bool:
+    """Return True for views, and for products with numbers."""
+    return operation.function in VIEWS or operation.number is not None
+
+
+def _before(operations: Sequence[Operation], place: int) -> list[str]:
+    """Weights of the layer whose outputs an operation reads, through views."""
+    origin = operations[place].operands[0].origin
+    while origin is not None:
+        operation = operations[origin]
+        if parameters := [operand.parameter for operand in operation.operands if operand.parameter]:
+            kept = ("add", "mul", "layer_norm", "batch_norm", "group_norm", "rms_norm")
+            return [] if operation.function.strip("_") in kept else parameters
+        if not _passes(operation):
+            return []
+        origin = operation.operands[0].origin
+    return []
+
+
+def _after(operations: Sequence[Operation], place: int) -> list[str]:
+    """Weights of the layers that read the result of an operation, through views."""
+    return [
+        operand.parameter
+        for later in _reached(operations, place)[0]
+        for operand in operations[later].operands
+        if operand.parameter and len(operand.shape) > 1
+    ]
+
+
+_SCORES = ("matmul", "__matmul__", "bmm", "baddbmm", "einsum")
+
+
+def score_scale(operations: Sequence[Operation]) -> tuple[float, float] | None:
+    """Return the size of an attention head and the number that scales its scores; None without."""
+    for place, operation in enumerate(operations):
+        if operation.function == "multi_head_attention_forward":
+            size = operation.operands[0].shape[-1] / operation.options[4]
+            return float(size), float(size**-0.5)
+        if operation.function == "scaled_dot_product_attention":
+            size = operation.operands[0].shape[-1]
+            return float(size), float(operation.options.get("scale") or size**-0.5)
+        if operation.function in _SCORES and len(operation.data) == 2:
+            reached, number = _reached(operations, place)
+            if not any(operations[later].function == "softmax" for later in reached):
+                continue
+            for before, scaled in enumerate(operations[:place]):
+                if scaled.number is not None and place in _reached(operations, before)[0]:
+                    number *= scaled.number
+            return float(_contracted(operation)), number
+    return None
+
+
+def _contracted(operation: Operation) -> int:
+    """Return the number of terms in each entry of a product."""
+    equation = next((v for v in operation.options.values() if isinstance(v, str)), "")
+    if not equation:
+        return operation.operands[0].shape[-1]
+    left, _, right = equation.replace(" ", "").partition("->")
+    sizes = {
+        letter: size
+        for term, operand in zip(left.split(","), operation.operands, strict=True)
+        for letter, size in zip(term, operand.shape, strict=True)
+    }
+    return math.prod(size for letter, size in sizes.items() if letter not in right)
+
+
+def _reached(operations: Sequence[Operation], place: int) -> tuple[list[int], float]:
+    """Return the operations that read a result through views, numbers and masks; and these numbers."""
+    passed, reached, number = {place}, [], 1.0
+    for later in range(place + 1, len(operations)):
+        operation = operations[later]
+        if not passed & {operand.origin for operand in operation.operands}:
+            continue
+        reached.append(later)
+        if _passes(operation) or operation.function in (
+            "add",
+            "__add__",
+            "__iadd__",
+            "masked_fill",
+        ):
+            passed.add(later)
+            number *= operation.number or 1.0
+    return reached, number
