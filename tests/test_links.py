@@ -101,3 +101,15 @@ def test_links_travel_to_workers():
         again = pickle.loads(pickle.dumps(link))
         assert again == link
         assert again(np.array([0.3])) == link(np.array([0.3]))
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("name", [
+    "celu", "elu", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "logsigmoid", "mish", "relu6",
+    "selu", "softsign", "tanhshrink",
+])  # fmt: skip
+def test_activations_of_torch(name):
+    torch = pytest.importorskip("torch")
+    z = np.linspace(-9, 9, 1001)
+    theirs = getattr(torch.nn.functional, name)(torch.tensor(z)).numpy()
+    np.testing.assert_allclose(make_link(name).function(z), theirs, atol=1e-14)

@@ -24,6 +24,19 @@ NAMED_LINKS = {
     " + 0.6549199182257508*cos(4*z) + 1.75*cos(5*z)",
     "identity": "z",
     "square": "z**2",
+    # activations of torch that are no function of formulas
+    "celu": "max(z, 0) + exp(min(z, 0)) - 1",
+    "elu": "max(z, 0) + exp(min(z, 0)) - 1",
+    "hardsigmoid": "min(max(z/6 + 0.5, 0), 1)",
+    "hardswish": "z*min(max(z/6 + 0.5, 0), 1)",
+    "hardtanh": "min(max(z, -1), 1)",
+    "leaky_relu": "max(z, 0.01*z)",
+    "logsigmoid": "-softplus(-z)",
+    "mish": "z*tanh(softplus(z))",
+    "relu6": "min(max(z, 0), 6)",
+    "selu": "1.0507009873554805*max(z, 0) + 1.7580993408473766*(exp(min(z, 0)) - 1)",
+    "softsign": "z/(1 + abs(z))",
+    "tanhshrink": "z - tanh(z)",
 }
 """Names of links that cannot occur inside a formula."""
 

@@ -97,16 +97,6 @@ def test_a_line_of_phases_has_breakpoints(drawn):
     }
 
 
-def test_numbers_are_told_what_to_change(call):
-    status, printed, error = call("scale", "--layers", "erf:2,erf:5/2", "--target", "he3")
-    assert (status, error) == (0, "")
-    told = " ".join(printed.split())
-    assert "What to change to need fewer samples" in told
-    assert "- Narrow layer 1: d^x fewer neurons save d^(x/2) samples, down to d neurons" in told
-    _, printed, _ = call("scale", "--layers", "erf:1,erf:1", "--target", "he3", "--json")
-    assert json.loads(printed)["suggestions"] == []
-
-
 def test_a_comparison_says_who_wins_where(drawn):
     answer = drawn("wide.toml", "--compare", "deep.toml", "--range", "n=1:8,k=0:2", "--json")
     assert answer.returncode == 0, answer.stderr

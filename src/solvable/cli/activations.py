@@ -26,8 +26,9 @@ def activations(
     variance 1; the inputs are Gaussian. A formula in z may use + - * / **,
     numbers, pi, e, abs, cos, erf, exp, gelu, heK, log, max, min, relu, sigmoid,
     sign, silu, sin, softplus, sqrt, step, tan and tanh. A name alone, such as
-    tanh, cosmix, square or identity, stands for that function of z; cosmix, cosmix3
-    and cosmix4 have noise sensitivity exponents 2, 3 and 4. A formula that starts
+    tanh, mish, elu, leaky_relu, hardswish, selu, cosmix, square or identity, stands for
+    that function of z, the activations of torch with their defaults; cosmix, cosmix3 and
+    cosmix4 have noise sensitivity exponents 2, 3 and 4. A formula that starts
     with a minus comes last, after --.
 
     Parameters
@@ -51,7 +52,7 @@ def activations(
     """
     from solvable.cli.terminal import write, write_json, write_prose, write_title
     from solvable.data_verbs import activations_of
-    from solvable.models.multi_index.activation_view import answer, tables
+    from solvable.models.multi_index.activation_view import answer, ordered, tables
     from solvable.plots.numbers import format_number
 
     found = activations_of(*names, noise=noise, directions=directions, decay=decay)
@@ -65,8 +66,11 @@ def activations(
     write_prose(answer(found))
     for table in tables(found, details=details):
         write("", table)
-    for row in found.rows:
+    same: dict[tuple[str, ...], list[str]] = {}
+    for row in ordered(found):
+        same.setdefault(row.words, []).append(row.name)
+    for words, members in same.items():
         write("")
-        write_prose(row.name, style="bold")
-        write_prose(*row.words)
+        write_prose(", ".join(members), style="bold")
+        write_prose(*words)
     return 0

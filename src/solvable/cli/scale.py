@@ -33,6 +33,7 @@ def scale(
     details: Flag = False,
     numbers: Words = None,
     classes: int | None = None,
+    have: float | None = None,
     data: str | None = None,
     column: str | None = None,
     act: str | None = None,
@@ -71,8 +72,8 @@ def scale(
     all), GFL (one direction amplified in all neurons), Sp (some neurons specialised)
     or Mag (all neurons with a small mean); Sp(1)-GP is a pattern of two layers. The
     output gives the exponent of the number of samples, the patterns that attain it,
-    the role of each layer, the active bounds, and changes that save samples. The
-    exponents are exact rational numbers.
+    the role of each layer, and the active bounds. The exponents are exact rational
+    numbers.
 
     The file is TOML or JSON:
       kappa = "0"
@@ -129,6 +130,9 @@ def scale(
     classes
         Number of classes of a classifier trained with cross-entropy, in place of
         regression: the number of samples gets the factor 1 / log C.
+    have
+        Number of rows: the output states whether they are enough, by what factor, or that
+        it is undecided. Needs a real model, or --numbers.
     data
         File, folder or name of a data set, as for `solvable learn`: the strength of the
         target's direction in the inputs is measured, and without --target also the
@@ -150,7 +154,7 @@ def scale(
         does not show it.
     json
         Print {"exponent", "closed_form", "patterns", "ties", "warnings", "point",
-        "suggestions", "tie_break"}. The exponent of the number of samples includes that
+        "tie_break"}. The exponent of the number of samples includes that
         of kappa; it is a rational string, a decimal if sizes were rounded, or null while
         symbols have no values. Further keys: "table" (--symbolic), "numbers"
         (--numbers), "classes" (--classes), "model" and "overview" (real model), "data" (--data), "phases"
@@ -189,13 +193,17 @@ def scale(
         sizes=None if numbers is None else read_sizes_words(numbers),
         real=real,
         classes=classes,
+        have=have,
     )
     files = None
     if output is not None or phase is not None:
-        given = flags | {"classes": None if classes is None else str(classes)}
+        counts = {"classes": classes, "have": have}
+        given = flags | {
+            key: None if value is None else str(value) for key, value in counts.items()
+        }
         given |= {"data": data, "column": column, "act": act, "at": at, "range": box}
         lists = {"phase": phase, "numbers": numbers, "compare": compare}
-        request = (networks, at, box, phase, numbers, classes, real and real.to_dict())
+        request = (networks, at, box, phase, numbers, classes, have, real and real.to_dict())
         with status_line("writing report", shown=not json):
             command = _command(network, given, lists)
             files = write_answer(answer, output, command=command, request=request)

@@ -13,7 +13,6 @@ from solvable.scale.prefactors.random_energy import cross_entropy_samples as cro
 from solvable.scale.prefactors.samples_at_sizes import Numbers as Numbers
 from solvable.scale.prefactors.samples_at_sizes import break_tie as break_tie
 from solvable.scale.prefactors.samples_at_sizes import numbers_of as numbers_of
-from solvable.scale.sample_savings import suggestions as suggestions
 from solvable.scale.widths.coordinates import CoordinateCheck as CoordinateCheck
 from solvable.scale.widths.coordinates import coordinate_check as coordinate_check
 from solvable.scale.widths.rules import WidthRules as WidthRules

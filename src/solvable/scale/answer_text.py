@@ -23,8 +23,6 @@ def answer_text(
         if answer.comparison is None
         else _of_comparison(answer.comparison)
     )
-    if answer.advice:
-        parts += section("What to change to need fewer samples", answer.advice)
     if answer.phases is not None:
         parts += section("Phases", ())
         for table in phase_tables(answer):
@@ -55,6 +53,8 @@ def _of_network(answer: Answer, *, symbolic: bool, details: bool) -> list[Part]:
     at_sizes = "" if sums is None else f" {number_words.samples_sentence(sums)}"
     parts: list[Part] = [Cell(words.headline(found) + at_sizes, "bold")]
     parts.append(Cell(words.subject(found.network), "dim"))
+    if answer.enough:
+        parts.append(Cell(f"{answer.have:,.0f} rows: {answer.enough}.", "bold"))
     if answer.classes is not None:
         parts.append(Cell(number_words.class_sentence(answer.classes)))
     if answer.real is not None:

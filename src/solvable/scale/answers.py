@@ -1,4 +1,4 @@
-"""Answer to one request: exponent, changes that save samples, phases, comparison."""
+"""Answer to one request: exponent, phases, comparison, prefactors."""
 
 from __future__ import annotations
 
@@ -16,9 +16,8 @@ from solvable.scale.exponents.sample_exponent import Scaling, Winner, scaling_of
 from solvable.scale.networks_of_data.calculator_networks import RealSizes
 from solvable.scale.phases.diagram import PhaseDiagram, PhaseLine
 from solvable.scale.phases.exponent_ranges import Ends, phases_of
-from solvable.scale.prefactors.orders_of_magnitude import DEGREES, Overview, overview_of
+from solvable.scale.prefactors.orders_of_magnitude import DEGREES, Overview, judged, overview_of
 from solvable.scale.prefactors.samples_at_sizes import Numbers, Tie, is_quick, numbers_of, tie_of
-from solvable.scale.sample_savings import suggestions
 
 
 @dataclass(frozen=True)
@@ -26,7 +25,6 @@ class Answer:
     """Everything that ``solvable scale`` found for one request."""
 
     found: tuple[Scaling, ...]  # result for one network, or for the networks that are compared
-    changes: tuple[str, ...] = ()  # changes that save samples
     phases: PhaseDiagram | PhaseLine | None = None  # phase diagram over the symbols of --phase
     comparison: Comparison | None = None
     tie: Tie | None = None  # prefactors of patterns that tie in exponents
@@ -34,6 +32,7 @@ class Answer:
     real: RealSizes | None = None  # sizes of a real model, and measured spectrum of the inputs
     classes: int | None = None  # number of classes of a classifier, None for regression
     overview: Overview | None = None  # orders of magnitude of the samples of a real model
+    have: float | None = None  # number of rows that is judged
 
     @property
     def is_rounded(self) -> bool:
@@ -56,19 +55,16 @@ class Answer:
         return min(self.found[0].winners, key=lambda winner: order.get(winner.name, 0))
 
     @property
+    def enough(self) -> str:
+        """Judgement of the given number of rows at the sizes of the network; empty without."""
+        if self.have is None or self.sums is None:
+            return ""
+        return judged(self.have / self.sums.winner.samples)
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         """Warnings about one network and about its prefactors."""
         return self.found[0].warnings + (() if self.sums is None else self.sums.warnings)
-
-    @property
-    def advice(self) -> tuple[str, ...]:
-        """Changes that save samples; a real model without such changes gets a sentence that says so."""
-        if self.changes or self.overview is None:
-            return self.changes
-        return (
-            "None of the changes tried saves a power of d: another readout or activation, one layer "
-            "less or more, shared weights.",
-        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON of ``solvable scale --json``."""
@@ -79,12 +75,12 @@ class Answer:
     def _to_dict(self) -> dict[str, Any]:
         if self.comparison is not None:
             return self.comparison.to_dict()
-        kind = {} if self.classes is None else {"classes": self.classes}
+        kind: dict[str, Any] = {} if self.classes is None else {"classes": self.classes}
+        kind |= {"enough": self.enough} if self.enough else {}
         more = {"numbers": self.sums, "phases": self.phases, "overview": self.overview}
         return {
             **self.found[0].to_dict(),
             **kind,
-            "suggestions": list(self.changes),
             "tie_break": None if self.tie is None else self.tie.to_dict(),
             **{name: row.to_dict() for name, row in more.items() if row is not None},
         }
@@ -99,9 +95,15 @@ def answer_of(
     sizes: Mapping[str, float] | None = None,
     real: RealSizes | None = None,
     classes: int | None = None,
+    have: float | None = None,
 ) -> Answer:
     """Answer a request about one network, or compare several."""
     _check_classes(classes, networks, real)
+    if have is not None and (len(networks) > 1 or not 0 < have < float("inf")):
+        raise InvalidParameter(
+            f"--have is {have:g}, for {len(networks)} networks; allowed: a number above 0, for one "
+            "network."
+        )
     if len(networks) > 1:
         if phase is not None or sizes is not None:
             raise InvalidParameter(
@@ -109,7 +111,7 @@ def answer_of(
                 "one of them. The axes of a comparison are the symbols that have no value."
             )
         comparison = compare(networks, at=at, box=box)
-        return Answer(comparison.found, (), comparison.phases, comparison, real=real)
+        return Answer(comparison.found, comparison.phases, comparison, real=real)
     (network,) = networks
     found = scaling_of(network, at)
     phases: PhaseDiagram | PhaseLine | None = None
@@ -125,11 +127,15 @@ def answer_of(
             f"--range of {', '.join(box)} is given without --phase; name the axes, as in "
             "--phase n1 n2."
         )
-    sums, overview = _sums(found.network, sizes, real, classes)
+    sums, overview = _sums(found.network, sizes, real, classes, have)
+    if have is not None and sums is None and overview is None:
+        raise InvalidParameter(
+            "--have judges a number of rows, and exponents alone have no number; allowed: with "
+            "--numbers, or with a real model."
+        )
     # Tied patterns are compared at a fixed large d. A real model has its own d, so it gets no comparison.
     tie = tie_of(found) if sums is None and overview is None else None
-    changes = suggestions(found.network, found=found)
-    return Answer((found,), changes, phases, None, tie, sums, real, classes, overview)
+    return Answer((found,), phases, None, tie, sums, real, classes, overview, have)
 
 
 def _check_classes(
@@ -153,6 +159,7 @@ def _sums(
     sizes: Mapping[str, float] | None,
     real: RealSizes | None,
     classes: int | None,
+    have: float | None,
 ) -> tuple[Numbers | None, Overview | None]:
     """Compute prefactors at the given sizes or at a real model's sizes, and a real model's overview."""
     if real is None or real.model is None or not isinstance(network, Network):
@@ -168,7 +175,9 @@ def _sums(
     sums = None
     if not (wrong := real.underived(network)):
         if not sizes and not is_quick(network):
-            return None, overview_of(network, real.model.dimension, degrees=degrees, sizes=own)
+            return None, overview_of(
+                network, real.model.dimension, degrees=degrees, sizes=own, have=have
+            )
         # Prefactors were not requested: if they cannot be computed, only exponents are given.
         with suppress(*([] if given else [InvalidParameter])):
             sums = numbers_of(real.white(network), own | given)
@@ -181,6 +190,6 @@ def _sums(
     if sums is not None and not real.assumed:
         return sums, None
     overview = overview_of(
-        network, real.model.dimension, degrees=degrees, sizes=own, kappa=kappa, sums=sums
+        network, real.model.dimension, degrees=degrees, sizes=own, kappa=kappa, sums=sums, have=have
     )
     return sums, overview

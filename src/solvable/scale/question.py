@@ -7,11 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from solvable.data.dataset import Dataset
+from solvable.errors import InvalidData, InvalidParameter
 from solvable.scale.exponents.network_reader import values_of
 from solvable.scale.exponents.sample_exponent import Scaling, scaling_of
 from solvable.scale.networks_of_data.calculator_networks import describe_real
 from solvable.scale.networks_of_data.input_summary import InputSpectrum
 from solvable.scale.networks_of_data.layer_description import ModelDescription
+from solvable.scale.networks_of_data.modules import describe_module
+from solvable.scale.words import headline
 
 
 def scale_network(
@@ -76,3 +79,20 @@ def scale_network(
         kappa=kappa,
     )
     return scaling_of(described, values_of(at or {}))
+
+
+def sample_sentence(module: Any, inputs: Any, given: bool) -> str:
+    """Write the exponent of the number of samples, or why the theory does not cover the module.
+
+    The shape of the inputs is that of ``inputs``; if they were not ``given``, only vectors are sure.
+    """
+    if not hasattr(inputs, "is_floating_point") or not inputs.is_floating_point():
+        return "Number of samples: not covered, as the inputs are not one array of numbers."
+    if not given and inputs.ndim > 2:
+        return "Number of samples: give the shape of one input, as in --input 3 32 32."
+    try:
+        found = scale_network(describe_module(module, tuple(inputs.shape[1:])))
+    except (InvalidData, InvalidParameter) as error:
+        reason = str(error).partition(" Width and learning rate")[0]
+        return f"Number of samples: not covered. {reason}"
+    return f"{headline(found)} (`solvable scale` of its file has the details.)"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from solvable.models.multi_index.activation_view import answer, ordered, tables
 from solvable.models.multi_index.activations import compare_activations
 
 
@@ -84,3 +85,16 @@ def test_noise_zero_is_a_number_or_a_reason():
     band = row("step(abs(z)-0.5)-step(abs(z)-1.6083105988156554)", noise=0)
     assert band.information_threshold_ratio is None
     assert any("constant on no interval" in words for words in band.words)
+
+
+def test_rows_are_ordered_by_what_differs():
+    found = compare_activations(["he4", "relu", "gelu", "he2"], noise=1.0)
+    assert [row.name for row in ordered(found)] == ["gelu", "relu", "he2", "he4"]
+    # E[relu (z² - 1)] = (2 pi)^(-1/2), and Var relu = 1/2 - 1/(2 pi)
+    coefficient = (2 * np.pi) ** -0.5 / (0.5 - 0.5 / np.pi) ** 0.5
+    assert ordered(found)[1].coefficient == pytest.approx(coefficient, rel=1e-6)
+    assert "n/d > 0 with gelu and relu" in answer(found)
+    # they have the same thresholds and exponent: only then is c a column
+    assert [column.name for column in tables(found, details=False)[0].columns][-1] == "c"
+    different = compare_activations(["he4", "he2"], noise=1.0)
+    assert [column.name for column in tables(different, details=False)[0].columns][-1] == "β*"

@@ -11,6 +11,7 @@ from math import asin, pi
 import numpy as np
 import pytest
 
+from solvable.cli import main
 from solvable.scale import describe_layers, network_of_flags, numbers_of, scaling_of
 from solvable.scale.answers import answer_of
 from solvable.scale.exponents.linear_forms import LinearForm, about, about_all
@@ -189,3 +190,41 @@ def test_prefactors_are_as_the_page_has_them(layers, target, least, most):
     for d in (64, 784):
         samples = numbers_of(network, {"d": d}).winner.samples
         assert least <= samples / d ** float(exponent) <= most
+
+
+class TestEnough:
+    """A number of rows against the lower bound, its measured distance and the lazy kernel."""
+
+    @pytest.fixture
+    def call(self, tmp_path, capsys):
+        def answer(layers, *words):
+            path = describe_layers(layers, 64).save(tmp_path / "model.json")
+            assert main(["scale", str(path), "--target", "he3", *words, "--json"]) == 0
+            return json.loads(capsys.readouterr().out)
+
+        return answer
+
+    @pytest.mark.parametrize(("share", "verdict"), [
+        (0.9, "not enough: below the lower bound by a factor of 1.1"), (1.1, "undecided: 1.1 times"),
+        (4.9, "undecided: 4.9 times"), (5.1, "enough, if the measured distance holds: 5.1"),
+    ])  # fmt: skip
+    def test_of_the_bound_with_its_prefactor(self, call, share, verdict):
+        net, kappa = ["linear 64", "tanh", "linear 1"], ["--numbers", "kappa=0.1"]
+        bound = call(net, *kappa)["numbers"]["patterns"][0]["samples"]
+        assert call(net, *kappa, "--have", str(share * bound))["enough"].startswith(verdict)
+
+    def test_without_a_prefactor_the_lazy_kernel_decides(self, call):
+        net = ["linear 64", "relu", "linear 64", "relu", "linear 64", "relu", "linear 1"]
+        (row,) = call(net, "--have", "100")["overview"]["targets"]
+        assert row["samples"] is None
+        assert "/ c times the lower bound" in row["enough"]
+        (row,) = call(net, "--have", str(6 * row["lazy_samples"]))["overview"]["targets"]
+        assert row["enough"].startswith("enough: 6 times the bound of the lazy kernel")
+
+    @pytest.mark.parametrize("words", [
+        ["--layers", "erf:1", "--target", "he3", "--have", "30"],
+        ["--layers", "erf:1", "--target", "he3", "--numbers", "d=20", "--have", "-1"],
+    ], ids=["exponents", "negative"])  # fmt: skip
+    def test_bad_requests(self, capsys, words):
+        assert main(["scale", *words]) != 0
+        assert "--have" in capsys.readouterr().err

@@ -8,7 +8,12 @@ from typing import Any
 import numpy as np
 
 from solvable.frame.traces import spread_entries
-from solvable.models.multi_index.activations import Activation, Activations, compare_activations
+from solvable.models.multi_index.activations import (
+    Activation,
+    Activations,
+    Ratio,
+    compare_activations,
+)
 from solvable.plots.figure import Figure, Series
 from solvable.plots.numbers import MISSING, format_number
 from solvable.plots.tables import Column, Table
@@ -28,22 +33,38 @@ def answer(found: Activations) -> str:
         goal = f"the weakest of {found.directions} features"
     else:
         goal = "the direction" if found.directions == 1 else f"all {found.directions} directions"
-    needed: list[tuple[float, str]] = []
+    needed: dict[str, list[str]] = {}
     hard: list[str] = []
     unknown: list[str] = []
-    for row in found.rows:
-        ratio = row.threshold_ratio
-        last = ratio[-1] if isinstance(ratio, tuple) else ratio
+    for row in ordered(found):
+        last = _last(row.threshold_ratio)
         if last is not None:
-            needed.append((last, row.name))
+            needed.setdefault(format_number(last, 4), []).append(row.name)
         else:
             (unknown if row.generative_exponent is None else hard).append(row.name)
-    values = [f"n/d > {format_number(n, 4)} with {name}" for n, name in sorted(needed)]
+    values = [f"n/d > {ratio} with {listed(names, 20)}" for ratio, names in needed.items()]
     parts = [f"at {listed(values, 9)}"] if values else []
     parts += [f"at no fixed n/d with {listed(hard, 9)}"] if hard else []
     parts += [f"at an unknown n/d with {listed(unknown, 9)}"] if unknown else []
     noise = format_number(found.noise)
     return f"At noise {noise} a first-order method finds {goal} {'; '.join(parts)}."
+
+
+def ordered(found: Activations) -> list[Activation]:
+    """Activations by what differs: thresholds, then exponent, then its coefficient, the largest first."""
+
+    def key(row: Activation) -> tuple[float, ...]:
+        values = (_last(row.threshold_ratio), _last(row.information_threshold_ratio),
+                  row.noise_sensitivity_exponent)  # fmt: skip
+        # thresholds that are equal up to rounding do not order
+        known = (inf if value is None else float(f"{value:.6g}") for value in values)
+        return (*known, -(row.coefficient or 0.0))
+
+    return sorted(found.rows, key=key)
+
+
+def _last(ratio: Ratio) -> float | None:
+    return ratio[-1] if isinstance(ratio, tuple) else ratio
 
 
 def rows(found: Activations) -> list[dict[str, Any]]:
@@ -86,13 +107,17 @@ def tables(found: Activations, *, details: bool = True) -> list[Table]:
     """Tables of thresholds and exponents; with a decay, also a table of each feature's threshold."""
     many = found.decay is not None
     ratios = [] if many else ["n/d", "n/d, any method"]
-    names = ["parity", "information", "generative", "c"] if details else []
+    # rows with the same thresholds and exponent differ in the coefficient alone
+    kinds = {(*map(str, _ratios(row)), row.noise_sensitivity_exponent) for row in found.rows}
+    names = ["c"] if len(kinds) < len(found.rows) else []
+    names = ["parity", "information", "generative", "c"] if details else names
     table = Table("activation", *(Column(name, right=True) for name in [*ratios, "β*", *names]))
-    for row in found.rows:
+    for row in ordered(found):
         power = row.noise_sensitivity_exponent
         exponent = "infinite" if power == inf else format_number(power)
         thresholds = [] if many else _ratios(row)
-        table.add(row.name, *thresholds, exponent, *(_exponents(row) if details else []))
+        more = _exponents(row)[-len(names) :] if names else []
+        table.add(row.name, *thresholds, exponent, *more)
     return [table, _features(found)] if many else [table]
 
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import pairwise
 from typing import Any
 
 from solvable.errors import InvalidParameter
 from solvable.scale.exponents.cautions import narrow_layers, tie_of_patterns
-from solvable.scale.exponents.energies import candidates, energy_forms, never_above, table_of
+from solvable.scale.exponents.energies import candidates, energy_forms, never_above
 from solvable.scale.exponents.least_energy import Forward
 from solvable.scale.exponents.linear_forms import (
     LinearForm,
@@ -275,27 +274,6 @@ def exponent_of(network: Network) -> Fraction:
     """Compute only the sample exponent, without closed forms or winning patterns."""
     check_reachable(network)
     return Forward(network).least_energy() + network.kappa.constant
-
-
-def forms_along(
-    network: Description, symbol: str, ends: Sequence[Fraction]
-) -> tuple[tuple[str, tuple[LinearForm, ...]], ...]:
-    """Return the energies of all patterns that win somewhere while one size varies between two ends."""
-    model, point = network.symbolic()
-    if not isinstance(network, Network) or not isinstance(model, Network):
-        return energy_forms(model)
-    places = {
-        low + (high - low) * Fraction(step, 6)
-        for low, high in pairwise(sorted(set(ends)))
-        for step in range(7)
-    }
-    found: dict[str, Candidate] = {}
-    for place in places or set(ends):
-        forward = Forward(model.at({**point, symbol: place}))
-        for pattern in forward.attaining(forward.least_energy(), 2):
-            row = candidate_of(model, pattern)
-            found.setdefault(row.name, row)
-    return table_of(row for row in found.values() if row.programs)
 
 
 def _near_least(given: Description, model: Description) -> tuple[Candidate, ...]:

@@ -24,6 +24,10 @@ from solvable.scale.prefactors.words import size
 DEGREES = (1, 2, 3)
 """Degrees of the targets that an overview lists if no target is given."""
 
+# Half alignment took 2.5 to 5 times the lower bound for four directions of the digits, the only measured
+# cases (docs/scale.md); prefactors of one or two learning layers are 1 to 13.
+MEASURED = (2.5, 5.0)
+
 LEAST_SAVING = Fraction(1, 10)
 """Smallest exponent of a listed saving; the exponents of sizes are rounded within 0.01."""
 
@@ -42,6 +46,15 @@ class DegreeRow:
     lazy_samples: float | None  # samples for the kernel at infinite width, with prefactor
     learns: str  # description of the layers that learn
 
+    def enough(self, have: float) -> str:
+        """Judge a number of rows: "enough", "not enough" or "undecided", with the factor."""
+        if self.power is None:
+            return "not represented"
+        if self.lazy_samples is not None and have >= MEASURED[1] * self.lazy_samples:
+            return f"enough: {_short(have / self.lazy_samples)} times the bound of the lazy kernel"
+        bound = self.samples if self.samples is not None else self.power
+        return judged(have / bound, known=self.samples is not None)
+
 
 @dataclass(frozen=True)
 class Overview:
@@ -52,6 +65,7 @@ class Overview:
     kappa: float
     rounded: bool
     underived: str  # property without derived prefactors; empty if prefactors are derived
+    have: float | None = None  # number of rows that is judged
 
     def table(self) -> Table:
         """Build the table with one row per target."""
@@ -62,10 +76,12 @@ class Overview:
             "lazy kernel alone",
             Column(f"at d = {self.dimension}", right=True),
             "learning layers",
+            *([] if self.have is None else [f"with {self.have:,.0f} rows"]),
             title="Samples needed for a target of one direction",
         )
         for row in self.rows:
-            table.add(f"He{row.degree}", *self._cells(row), row.learns)
+            judged = [] if self.have is None else [row.enough(self.have)]
+            table.add(f"He{row.degree}", *self._cells(row), row.learns, *judged)
         return table
 
     def _cells(self, row: DegreeRow) -> list[str]:
@@ -86,7 +102,8 @@ class Overview:
         found = self._saved()
         found += [
             f"Numbers of samples are rounded, hold for kappa = {self.kappa:g}, and are lower bounds "
-            "for alignment with the target: a good fit takes several times more samples."
+            f"for alignment with the target: half alignment took {MEASURED[0]} to {MEASURED[1]:g} "
+            "times as many in the four cases that were measured."
         ]
         rows = [row for row in self.rows if row.power is not None]
         if any(row.samples is None for row in rows):
@@ -144,8 +161,18 @@ class Overview:
                     ("lazy_exponent", row.lazy_exponent),
                 )
             }
-            rows.append(asdict(row) | texts)
+            judged = {} if self.have is None else {"enough": row.enough(self.have)}
+            rows.append(asdict(row) | texts | judged)
         return {"dimension": self.dimension, "kappa": self.kappa, "targets": rows}
+
+
+def judged(ratio: float, *, known: bool = True) -> str:
+    """Judge rows by their ratio to a lower bound, whose prefactor is known or at least 1."""
+    if ratio < 1:
+        return f"not enough: below the lower bound by a factor of {_short(1 / ratio)}"
+    if known and ratio >= MEASURED[1]:
+        return f"enough, if the measured distance holds: {_short(ratio)} times the lower bound"
+    return f"undecided: {_short(ratio)}{'' if known else ' / c'} times the lower bound"
 
 
 def overview_of(
@@ -156,6 +183,7 @@ def overview_of(
     sizes: Mapping[str, float] | None = None,
     kappa: float | None = None,
     sums: Numbers | None = None,
+    have: float | None = None,
 ) -> Overview:
     """Compute orders of magnitude of the samples that targets of several degrees need."""
     ridge = float(dimension ** float(network.kappa.constant)) if kappa is None else kappa
@@ -166,7 +194,8 @@ def overview_of(
         variant = replace(network, degree=degree, parity=False)
         known = sums if degree == network.degree else None
         rows.append(_row(variant, replace(white, degree=degree), dimension, held, known))
-    return Overview(tuple(rows), dimension, ridge, network.rounded, without_coefficients(white))
+    underived = without_coefficients(white)
+    return Overview(tuple(rows), dimension, ridge, network.rounded, underived, have)
 
 
 def _row(

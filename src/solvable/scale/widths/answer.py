@@ -7,9 +7,9 @@ from typing import Any
 
 from solvable.errors import InvalidParameter
 from solvable.scale.forward_pass import example_inputs
+from solvable.scale.question import sample_sentence
 from solvable.scale.widths.coordinates import CoordinateCheck, coordinate_check
 from solvable.scale.widths.rules import Make, WidthRules, made, width_rules
-from solvable.scale.widths.view import sample_sentence
 
 
 def answer_widths(
@@ -44,7 +44,8 @@ def answer_widths(
         coordinate_check(chosen, widths, corrected=corrected, optimiser=optimiser)
         for corrected in ((False, True) if check else ())
     ]
-    return rules, checks, sample_sentence(module, inputs), tuple(widths)
+    batch = example_inputs(module, rows=2) if inputs is None else inputs
+    return rules, checks, sample_sentence(module, batch, inputs is not None), tuple(widths)
 
 
 def _with_inputs(make: Make, shape: Sequence[int]) -> Make:

@@ -73,21 +73,21 @@ class CoordinateCheck:
         """Layer, measure, slope and half interval farthest from flat in the last step."""
         rows = []
         for name, values in (("change", self.changes), ("size", self.sizes)):
-            means, halves = self.slopes(values, -1)
+            columns = zip(self.layers, self.grows, *self.slopes(values, -1), strict=True)
             rows += [
                 (layer, name, float(mean), float(half))
-                for layer, mean, half in zip(self.layers, means, halves, strict=True)
-                if np.isfinite(mean) and (name == "change" or self.grows[self.layers.index(layer)])
+                for layer, grows, mean, half in columns
+                if np.isfinite(mean) and (name == "change" or grows)
             ]
         return max(rows, key=lambda row: abs(row[2]))
 
     @property
     def verdict(self) -> str:
-        """``holds``, ``fails`` or ``cannot tell``: whether all slopes are within 0.1 of 0."""
+        """``holds``, ``fails`` or ``undecided``: whether all slopes are within 0.1 of 0."""
         _, _, slope, half = self.worst
         if abs(slope) + half <= WITHIN:
             return "holds"
-        return "fails" if abs(slope) - half > WITHIN else "cannot tell"
+        return "fails" if abs(slope) - half > WITHIN else "undecided"
 
     @property
     def sentence(self) -> str:
@@ -97,7 +97,7 @@ class CoordinateCheck:
         meaning = {
             "holds": "sizes do not depend on the width, so the learning rate carries over",
             "fails": "it depends on the width, so the best learning rate does too",
-            "cannot tell": "more seeds or wider modules are needed",
+            "undecided": "more seeds or wider modules are needed",
         }[self.verdict]
         return (
             f"The module {kind}: the check {self.verdict}. The largest slope is {slope:+.2f} ± "
@@ -381,13 +381,17 @@ class _Loss:
 def _watched(torch: Any, module: Any) -> Iterator[list[tuple[str, Any]]]:
     """Collect the outputs of all layers with weights and of the module, in each forward pass."""
     seen: list[tuple[str, Any]] = []
+    last: list[Any] = []
     handles = []
     for name, part in module.named_modules():
         if name and next(part.parameters(recurse=False), None) is None:
             continue
 
         def keep(part: Any, args: Any, output: Any, name: str = name) -> None:
-            seen.append((name or "output", _first_tensor(output).detach().clone()))
+            tensor = _first_tensor(output)
+            if not last or last[0] is not tensor:  # the output is often that of the last layer
+                seen.append((name or "output", tensor.detach().clone()))
+            last[:] = [tensor]
 
         handles.append(part.register_forward_hook(keep))
     try:

@@ -8,18 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from solvable.errors import InvalidData, InvalidParameter
+from solvable.errors import InvalidParameter
 from solvable.paths import whole_directory
 from solvable.plots.files import write_atomically, write_figures
 from solvable.plots.prose import Part, section
 from solvable.plots.tables import Cell, Column, Table
 from solvable.plots.words import counted, listed
-from solvable.scale import words
-from solvable.scale.exponents.network import Network
-from solvable.scale.exponents.sample_exponent import scaling_of
-from solvable.scale.forward_pass import example_inputs
-from solvable.scale.networks_of_data.calculator_networks import describe_real
-from solvable.scale.networks_of_data.modules import describe_module
 from solvable.scale.widths.coordinates import CoordinateCheck
 from solvable.scale.widths.rules import WidthRules
 
@@ -89,27 +83,6 @@ def rule_sentences(rules: WidthRules) -> list[str]:
 
 def _single(name: str) -> str:
     return name[:-2] if name.endswith("xes") else name.removesuffix("s")
-
-
-def sample_sentence(module: Any, inputs: Any) -> str:
-    """Write the exponent of the number of samples, or why the theory does not cover the module."""
-    given = example_inputs(module, rows=2) if inputs is None else inputs
-    if not hasattr(given, "is_floating_point") or not given.is_floating_point():
-        return "Number of samples: not covered, as the inputs are not one array of numbers."
-    if inputs is None and given.ndim > 2:
-        return "Number of samples: give the shape of one input, as in --input 3 32 32."
-    shape = tuple(given.shape[1:])
-    try:
-        model = describe_module(module, shape)
-        network, _ = describe_real(model)
-        assert isinstance(network, Network)
-        return (
-            f"{words.headline(scaling_of(network))} (`solvable scale` of its file has the details.)"
-        )
-    except (InvalidData, InvalidParameter) as error:
-        return (
-            f"Number of samples: not covered. {str(error).partition(' Width and learning rate')[0]}"
-        )
 
 
 def recipe(rules: WidthRules, widths: Sequence[int], function: str) -> list[str]:
