@@ -2,3 +2,9 @@ from solvable.forecast.curve import LearningCurve as LearningCurve
 from solvable.forecast.forecasting import forecast as forecast
 from solvable.forecast.results import Forecast as Forecast
 from solvable.forecast.results import Score as Score
+from solvable.forecast.surface import Runs as Runs
+from solvable.forecast.surface import Surface as Surface
+from solvable.forecast.surface import fit_surface as fit_surface
+from solvable.forecast.two_variables import SurfaceForecast as SurfaceForecast
+from solvable.forecast.two_variables import forecast_surface as forecast_surface
+from solvable.forecast.two_variables import read_runs as read_runs
