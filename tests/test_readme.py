@@ -33,3 +33,13 @@ def test_links_lead_to_files():
             if not made and not (page.parent / target).exists():
                 missing.append(f"{page.name}: {target}")
     assert not missing
+
+
+def test_pages_that_code_names_exist():
+    missing = []
+    for folder in ("src", "tests", "benchmarks", "examples"):
+        for path in (ROOT / folder).rglob("*.py"):
+            for page in re.findall(r"\bdocs/[\w/.-]+\.md\b", path.read_text("utf-8")):
+                if "your-system" not in page and not (ROOT / page).exists():
+                    missing.append(f"{path.relative_to(ROOT)}: {page}")
+    assert not missing
