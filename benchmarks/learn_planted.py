@@ -255,7 +255,7 @@ def is_lost(row: dict[str, Any]) -> bool:
 
 
 def as_markdown(rows: list[dict[str, Any]]) -> str:
-    """Write all tables as Markdown, lost tables first (docs/learn-planted.md)."""
+    """Write all tables as Markdown, lost tables first (docs/learn-tables.md)."""
     lines = [
         "| | columns, link | directions | rows × columns | classes | signal: explained variance, % | "
         "error of learned features, % | error of best rival, % | |",

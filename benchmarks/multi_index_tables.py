@@ -1,4 +1,4 @@
-"""Run the two-stage learner on tables of scikit-learn; print Markdown for docs/multi-index-learner.md.
+"""Run the two-stage learner on tables of scikit-learn; print Markdown for docs/python.md.
 
 Run:  python benchmarks/multi_index_tables.py   (a minute; the image needs Pillow)
 """

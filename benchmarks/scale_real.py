@@ -1,4 +1,4 @@
-"""Compare predicted and measured sample sizes of real networks on digits (docs/scale-real-models.md).
+"""Compare predicted and measured sample sizes of real networks on digits (docs/scale.md).
 
 Run:  python benchmarks/scale_real.py directions figures.json
       python benchmarks/scale_real.py widths figures.json
@@ -305,7 +305,7 @@ def summary(row: dict) -> dict:
 
 
 def figure(part: str, rows: list[dict]):
-    """Draw a figure of docs/scale-real-models.md from its summaries."""
+    """Draw a figure of docs/scale.md from its summaries."""
     from solvable.plots import Figure, Marker, Series
 
     titles = {"directions": "One network, four directions of digits",

@@ -23,7 +23,6 @@ extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.viewcode",
     "numpydoc",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
@@ -35,6 +34,7 @@ myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence", "deflist"]
 myst_heading_anchors = 3
 exclude_patterns = [
     "_build",
+    "_templates",
     "gallery/*.ipynb",
     "gallery/*.py",
     "gallery/*.py.md5",
@@ -42,6 +42,7 @@ exclude_patterns = [
 ]
 
 autosummary_generate = True
+templates_path = ["_templates"]  # a page for each public package, with the names that it exports
 numpydoc_show_class_members = False
 autodoc_typehints = "none"
 
@@ -65,13 +66,14 @@ html_title = "solvable"
 suppress_warnings = ["config.cache"]
 
 
-def skip_type_aliases(app, what, name, obj, skip, options):
-    """Leave out aliases such as ``Metrics``, which autosummary takes for classes."""
+def skip_foreign_members(app, what, name, obj, skip, options):
+    """Leave out aliases such as ``Metrics``, and what scikit-learn adds to each estimator."""
     import types
     import typing
 
     alias = isinstance(obj, types.GenericAlias | types.UnionType) or typing.get_origin(obj)
-    return True if alias else None
+    added = re.fullmatch(r"(set_\w+_request|get_metadata_routing)", name)
+    return True if alias or added else None
 
 
 def mathml(node, display):
@@ -111,6 +113,6 @@ def link_within_pages(app, path, page, content):
 
 def setup(app):
     """Register the hooks above."""
-    app.connect("autodoc-skip-member", skip_type_aliases)
+    app.connect("autodoc-skip-member", skip_foreign_members)
     app.connect("include-read", link_within_pages)
     app.add_html_math_renderer("mathml", (visit_math, None), (visit_displayed, None))

@@ -100,7 +100,7 @@ def test_the_page_of_random_settings_shows_the_numbers_of_its_data():
     page = benchmark("random_settings_page")
     text = page.PAGE.read_text()
     assert text.split(page.MARKS[0])[1].split(page.MARKS[1])[0] == page.block()
-    assert len(text.split()) <= 2050
+    assert len(text.split()) <= 1400
     for file in (*(BENCHMARKS / "random_settings").iterdir(), page.FIGURE):
         assert file.stat().st_size < 300_000
 

@@ -1,4 +1,4 @@
-"""No word or notation of the old style in docstrings, comments, messages and pages (docs/style.md)."""
+"""No word or notation of the old style in docstrings, comments, messages and pages (CONTRIBUTING.md)."""
 
 from __future__ import annotations
 

@@ -244,8 +244,8 @@ def test_a_surface_fits_a_screen(package):
     assert len(getattr(importlib.import_module(package), "__all__", ())) <= 40
 
 
-def test_examples_of_the_page_on_targets_print_what_it_shows():
-    page = ROOT / "docs" / "targets.md"
+def test_examples_of_the_page_on_python_print_what_it_shows():
+    page = ROOT / "docs" / "python.md"
     outcome = doctest.testfile(str(page), False, optionflags=doctest.NORMALIZE_WHITESPACE)
     assert outcome.attempted > 20
     assert outcome.failed == 0

@@ -12,7 +12,7 @@ PARAGRAPH = (DOCS / "install.md").read_text().partition("\n## GPU\n")[2].partiti
 NAMES = [
     listing.name for listing in registry.available() if listing.package.startswith("solvable ")
 ]
-PAGES = ("cli", "networks", "not-here", "retrieve", "troubleshooting", "which-command")
+PAGES = ("cli", "index", "not-here", "python", "retrieve")
 
 
 def test_the_paragraph_names_the_systems_whose_learners_take_tensors():

@@ -1,4 +1,4 @@
-"""Titles of axes follow the rules of docs/style.md in all systems."""
+"""Titles of axes follow the rules of CONTRIBUTING.md in all systems."""
 
 from __future__ import annotations
 

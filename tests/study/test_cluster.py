@@ -224,7 +224,7 @@ LOOPBACK = ("0100007F", "00000000000000000000000001000000")
 
 @pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="only Linux lists sockets in /proc")
 def test_the_cluster_of_the_documentation_listens_on_loopback_alone(tmp_path):
-    page = (Path(__file__).parents[2] / "docs" / "cli.md").read_text("utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "runs.md").read_text("utf-8")
     scheduler, worker = re.findall(r"^dask ((?:scheduler|worker) .*)$", page, flags=re.MULTILINE)
     file = tmp_path / "scheduler.json"
     # Free ports replace the ports of the page.

@@ -91,7 +91,7 @@ def scale(
     or give the weights of linear layers, .safetensors or .npz, with --act. No code
     in a file is run. Without --target the output compares targets of degree 1 to 3
     with the lazy kernel. Sizes are rounded to powers of d, and exponents to two
-    digits. See docs/scale-real-models.md.
+    digits. See docs/scale.md.
 
     Parameters
     ----------

@@ -221,7 +221,7 @@ class BackLoFiClassifier(ClassifierMixin, _BackLoFi):
     The held-back error of the kept pass is the lowest of several and therefore slightly optimistic:
     measure the error on separate rows. Time of a pass about
     :math:`2nP^2` per boundary and :math:`nP^2+10P^3/3` for the readout, memory :math:`4nP` per
-    layer. Measured gains are in ``docs/backlofi.md``. Equations 33 to 35 of
+    layer. Measured gains are in ``docs/systems/neural-lofi-images.md``. Equations 33 to 35 of
     ``docs/derivations/lofi.md`` (the authors' article has no arXiv number); tested in
     ``tests/networks/test_backlofi.py``.
 

@@ -210,7 +210,7 @@ class NeuralLoFiClassifier(ClassifierMixin, NeuralLoFiBase):
     ``tests/models/lofi/test_paper.py``. Cost of a kernel block: :math:`n^3/3` for the factor,
     :math:`10 m^3 + n^3` for the readout, whose penalty is chosen on m = 700 rows at most; of a
     finite block: :math:`n P^2`. On MNIST-5k the error is that of the best Gaussian kernel, at six
-    times its time (``docs/networks.md``). A torch tensor is fitted on its device. The eigenproblems of
+    times its time (``docs/python.md``). A torch tensor is fitted on its device. The eigenproblems of
     filters are solved on the host, to which one matrix per filter and one block of vectors per step of a
     null are copied (``tests/networks/test_devices.py``).
 

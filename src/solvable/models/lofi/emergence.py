@@ -53,7 +53,7 @@ def predicted_emergence(
     .. math::
         \hat\lambda_k=q\sqrt{\tau_2H(q)/n},\qquad
         \hat\mu_k=\hat\lambda_k-s_k\sqrt{\tau_2H(q)/n},\qquad
-        n_k=\frac{\tau_2}{\hat\mu_k^2}\max\big(s_k\mathrm{tr}\Sigma_{\rm res},\
+        n_k=\frac{\tau_2}{\hat\mu_k^2}\max\big(s_k\mathrm{tr}\Sigma_{\rm res},\;
         H(q_\star)(q_\star-s_k)^2\big),
 
     where :math:`q_\star` minimises :math:`q\sqrt{H(q)}`, the edge of the noise. The second term is the

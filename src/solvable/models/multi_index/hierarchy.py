@@ -22,7 +22,7 @@ def hierarchical_thresholds(
     r"""Compute the ratio n/d above which second moments find each feature of an additive model.
 
     .. math:: \alpha_k^{\rm opt}=\frac1{E[G_{kk}(y)^2]},\qquad
-        \alpha_k=\frac1{E[T^2/(\bar\lambda-T)^2]}\ \text{where}\
+        \alpha_k=\frac1{E[T^2/(\bar\lambda-T)^2]}\;\text{where}\;
         \alpha_kE\Big[\frac{T\,G_{kk}}{\bar\lambda-T}\Big]=1 .
 
     Parameters

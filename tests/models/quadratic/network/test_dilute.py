@@ -110,7 +110,7 @@ def test_small_networks_of_the_table_of_error_decompositions():
             target, sample_ratio=samples / 400, label_noise=0.5, regularisation=penalty
         )
         found = dilute_at(exact, target)
-        # The table in docs/quadratic-phases.md. (quadratic 10) is wrong by up to a factor of 2 there.
+        # (quadratic 10) is wrong by up to a factor of 2 there.
         assert found.matrix_error == pytest.approx(error, rel=0.01)
 
 

@@ -314,7 +314,7 @@ def test_table_of_a_power_law(samples, penalty, error, train, rank, leading):
     ],
 )
 def test_table_of_the_decomposition(dimension, samples, penalty, error, doubled):
-    # (quadratic 10) summed over the features, the table in docs/quadratic-phases.md.
+    # (quadratic 10) summed over the features.
     state = power_law_state(dimension, 1.0, samples, 0.5, penalty)
     assert state.matrix_error == pytest.approx(error, abs=6e-6)
     assert decompose_error(state).total == pytest.approx(doubled, abs=6e-6)
