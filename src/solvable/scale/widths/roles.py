@@ -53,6 +53,7 @@ class WidthParameter:
     fan_out: float  # outputs of the weight, over that of the base
     multiplier: float  # number that the forward pass multiplies it by, over that of the base
     start: float  # standard deviation of its entries, over that of the base; 1 for constants
+    depth: float = 1.0  # number of blocks like its own, over that of the base
 
     @property
     def width(self) -> float:
@@ -71,13 +72,14 @@ def parameter_roles(
         If the modules differ in more than sizes, or the use of a parameter is not known.
     """
     ours, theirs = dict(module.named_parameters()), dict(base.named_parameters())
-    if [*ours] != [*theirs]:
-        odd = sorted(set(ours) ^ set(theirs))
+    places = _places_in_base([*ours], [*theirs])
+    odd = sorted({place for place, _ in places.values()} ^ set(theirs))
+    if odd:
         raise InvalidData(
             f"the modules at two widths have other parameters ({', '.join(odd[:3])}); allowed: one "
-            "architecture, of which only sizes differ."
+            "architecture, of which only widths and numbers of blocks differ."
         )
-    if len(operations) != len(base_operations):
+    if len(operations) != len(base_operations) and len(ours) == len(theirs):
         raise InvalidData(
             f"the forward passes at two widths have {len(operations)} and {len(base_operations)} "
             "operations; allowed: the same operations at each width."
@@ -85,14 +87,46 @@ def parameter_roles(
     now, before = multipliers(operations), multipliers(base_operations)
     found = []
     for name, parameter in ours.items():
-        shape, base_shape = tuple(parameter.shape), tuple(theirs[name].shape)
+        place, depth = places[name]
+        shape, base_shape = tuple(parameter.shape), tuple(theirs[place].shape)
         role, fan_in, fan_out = _role(name, shape, base_shape, operations)
-        multiplier = now.get(name, 1.0) / before.get(name, 1.0)
-        start = _spread(parameter) / _spread(theirs[name])
+        multiplier = now.get(name, 1.0) / before.get(place, 1.0)
+        start = _spread(parameter) / _spread(theirs[place])
         found.append(
-            WidthParameter(name, role, shape, base_shape, fan_in, fan_out, multiplier, start)
+            WidthParameter(name, role, shape, base_shape, fan_in, fan_out, multiplier, start, depth)
         )
     return tuple(found)
+
+
+def _places_in_base(names: Sequence[str], base: Sequence[str]) -> dict[str, tuple[str, float]]:
+    """Return the parameter of the base that corresponds to each one, and the ratio of numbers of blocks.
+
+    Blocks are numbered in names, as in a ModuleList; block i of m is block floor(i k / m) of k.
+    """
+    counts, before = _numbered(names), _numbered(base)
+    found = {}
+    for name in names:
+        parts, ratio = name.split("."), 1.0
+        for place, part in enumerate(parts):
+            path = ".".join(parts[:place])
+            many, few = counts.get(path, 0), before.get(path, 0)
+            if part.isdigit() and few and many != few:
+                parts[place] = str(int(part) * few // many)
+                ratio *= many / few
+        found[name] = ".".join(parts), ratio
+    return found
+
+
+def _numbered(names: Sequence[str]) -> dict[str, int]:
+    """Return how many numbered children each module has."""
+    found: dict[str, int] = {}
+    for name in names:
+        parts = name.split(".")
+        for place, part in enumerate(parts):
+            if part.isdigit():
+                path = ".".join(parts[:place])
+                found[path] = max(found.get(path, 0), int(part) + 1)
+    return found
 
 
 def _spread(parameter: Any) -> float:
