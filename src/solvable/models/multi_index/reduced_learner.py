@@ -151,7 +151,7 @@ def deflated(
     # samples. Both are drawn, with other latent coordinates in each draw.
     # Errors of the strengths in few rows would raise the largest strengths.
     size = count_features(fit.kind, channel.n_directions, fit.n_neurons) ** 2
-    rows = int(np.clip(2e10 / size, 8_000, 32_000))
+    rows = int(np.clip(2e10 / size, 8_000, 16_000))
     passes = detected_components(
         channel.moments, weights_of[1], sample_ratio=fit.samples / dimension, dimension=dimension,
         draws=int(np.clip(1e11 / (rows * size), 2, 16)),
