@@ -188,7 +188,7 @@ class Deep(nn.Module):
     def forward(self, x):
         h = self.enter(x)
         for block in self.blocks:
-            h = h + self.branches * torch.relu(block(h))
+            h = h + self.branches * block(torch.relu(h))
         return self.readout(h)
 
 
