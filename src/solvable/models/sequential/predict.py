@@ -35,7 +35,13 @@ TARGETS = 32
 sqrt(2/D)."""
 
 
-UNKNOWN_ERRORS = ("normalised_mse", "normalised_mse_least_squares", "learned_energy")
+UNKNOWN_ERRORS = (
+    "normalised_mse",
+    "normalised_mse_least_squares",
+    "normalised_mse_in_sample",
+    "normalised_mse_shrinkage",
+    "learned_energy",
+)
 """Predictions that are missing where unmapped labels are not covered."""
 
 FEWEST_INPUTS, MOST_RATIO = 14, 120
