@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from solvable.frame.agreement import Agreement, Cell, overlap_scatter
+from solvable.frame.conditions import above, at_least
 from solvable.frame.estimates import Estimate, Lead, grouped_but
 from solvable.frame.points import Point
 from solvable.models.compositional.later_steps import LARGEST
@@ -27,20 +28,18 @@ def undrawn(setting: Any) -> bool:
     return rough and few and setting.first_layer in ("random", "random-features")
 
 
-def asymptotic(cell: Cell, least: float = -np.inf) -> bool:
-    """Return True if the theory of the first step holds at n/D and the prediction exceeds `least`."""
+def asymptotic(cell: Cell) -> bool:
+    """Return True if the theory of the first step holds at n/D."""
     setting = cell.setting
     if setting.learner != "spectral" or undrawn(setting):
         return False
     # If n/D is much larger than d, the noise is smaller than the terms of relative order 1/d in the
     # population matrix, and the theory of the first step does not hold.
     within = setting.degree != 2 or setting.ratio <= 4 * setting.dimension
-    return bool(setting.ratio >= 15 and within and cell.expected > least)
+    return bool(setting.ratio >= 15 and within)
 
 
-def three(cell: Cell) -> bool:
-    """Return True for a target of three layers at an n/D where the theory of the first step holds."""
-    return asymptotic(cell) and cell.setting.layers == 3
+THREE = (asymptotic, {"layers": 3})
 
 
 def deep(cell: Cell) -> bool:
@@ -63,14 +62,9 @@ def later_names(setting: Any) -> list[str]:
     return [f"feature {j + 1} of representation {k}" for k, width in widths for j in range(width)]
 
 
-def network(cell: Cell) -> bool:
-    """Return True for a Neural LoFi network at n/D >= 15."""
-    return cell.setting.learner == "neural-lofi" and cell.setting.ratio >= 15
-
-
 def all_found(cell: Cell) -> bool:
-    """Return True for a target of three layers whose predicted squared overlaps all exceed 0.5."""
-    return three(cell) and bool((cell.point.predicted("squared_overlap") > 0.5).all())
+    """Return True if the predicted squared overlaps of all features exceed 0.5."""
+    return bool((cell.point.predicted("squared_overlap") > 0.5).all())
 
 
 def eigenvalues(point: Point) -> np.ndarray:
@@ -175,7 +169,7 @@ CLAIMS = (
         "The squared overlap of every recovered rotated feature equals its prediction.",
         "squared_overlap", "derivations/compositional (3), (4); derivations/sequential (6)",
         within=0.06, because="0.06: the formula has corrections of relative order (D/n)^(1/2) and 1/d.",
-        where=lambda cell: asymptotic(cell, 0.5), entry="rotated feature", scatter=overlap_scatter,
+        where=(asymptotic, {"expected": above(0.5)}), entry="rotated feature", scatter=overlap_scatter,
         missing="no point has n/D >= 15 and a rotated feature with predicted squared overlap above 0.5; "
         "raise samples",
     ),
@@ -196,20 +190,20 @@ CLAIMS = (
         "squared overlap of its feature.",
         eigenvalues, "derivations/compositional (8)", within=0.05,
         because="5 % of the norm of the eigenvalues: the fit has noise.",
-        expected=predicted_eigenvalues, where=all_found, entry="eigenvalue", power=0.15,
+        expected=predicted_eigenvalues, where=(*THREE, all_found), entry="eigenvalue", power=0.15,
         missing="no point has three layers, n/D >= 15 and predicted overlaps above 0.5 for all features; "
         "raise samples or set layers=3",
     ),
     Agreement(
         "error-level", "The normalised error of a target of three layers equals its prediction.",
         "normalised_mse", "derivations/compositional (8)", within=0.1, relative=True,
-        because="10 %: the labels have heavy tails.", where=three, power=0.15,
+        because="10 %: the labels have heavy tails.", where=THREE, power=0.15,
         missing="no point has three layers and n/D >= 15; raise samples or set layers=3",
     ),
     Estimate(
         "recovery-crossing", "The subspace overlap passes 0.5 at the predicted number of samples.",
         "derivations/compositional (7)", estimate=crossing_place, apart=ALONG, within=0.2,
-        where=lambda point: point.setting.learner == "spectral",
+        where={"learner": "spectral"},
         because="0.2 in the logarithm: the crossing is interpolated between sample sizes up to a factor "
         "of two apart.", power=0.2,
         missing="no curve has two sample sizes, at most a factor of two apart, between which the "
@@ -222,7 +216,7 @@ CLAIMS = (
         "equals its prediction at these dimensions (q + epsilon in the limit of large d).",
         "derivations/compositional (5)",
         estimate=recovery_scaling, apart=("dimension", *ALONG), within=0.3,
-        where=lambda point: point.setting.learner == "spectral",
+        where={"learner": "spectral"},
         because="0.3: d^epsilon is rounded to whole features, and d varies only by a small factor.",
         power=0.2,
         missing="fewer than three dimensions, or dimensions within a factor of two, have a crossing; set "
@@ -249,8 +243,8 @@ CLAIMS = (
         because="0.02: the label's variance in degree 2 is a Monte Carlo estimate.",
         expected="polynomial_kernel_normalised_mse", kind="at least", entry=lambda setting: RIVALS,
         # A bound close to the tolerance cannot be violated.
-        where=lambda cell: cell.expected > 0.1, power=0.3,
-        missing="no point has a kernel and a predicted bound above 0.1; set kernel_samples",
+        where={"expected": above(0.1)}, power=0.3,
+        missing="set kernel_samples",
     ),
     Agreement(
         "error-of-two-layers",
@@ -259,7 +253,7 @@ CLAIMS = (
         "two_layer_normalised_mse", "derivations/compositional (18)", within=0.05, relative=True,
         because="5 %: the label's variance in degree 2 is a Monte Carlo estimate, and the labels have "
         "heavy tails.",
-        where=three,
+        where=THREE,
         missing="no point has three layers, the identity readout, n/D >= 15 and at least 4 fresh rows "
         "per quadratic form of the inputs; raise samples",
     ),
@@ -268,7 +262,7 @@ CLAIMS = (
         "The error of the layered learner is below the error of two layers on the same samples by the "
         "predicted difference.",
         lead_of_depth, "derivations/compositional (8), (18)", within=0.08, expected=predicted_lead,
-        because="0.08: the tolerances of both errors.", where=three,
+        because="0.08: the tolerances of both errors.", where=THREE,
         missing="no point has three layers, the identity readout, n/D >= 15 and at least 4 fresh rows "
         "per quadratic form of the inputs; raise samples", power=0.3,
     ),
@@ -279,7 +273,7 @@ CLAIMS = (
         "subspace_overlap", "derivations/compositional (6)", within=0.06,
         expected="hermite_subspace_overlap", power=0.2, scatter=overlap_scatter,
         because="0.06: ReLU features have parts of degree above 2, and few features span them.",
-        where=lambda cell: asymptotic(cell) and cell.setting.first_layer == "random-features",
+        where=(asymptotic, {"first_layer": "random-features"}),
         missing="no point has first_layer=random-features and n/D >= 15; run with --preset universality",
     ),
     Lead(
@@ -289,7 +283,7 @@ CLAIMS = (
         "derivations/compositional (6)", metric="subspace_overlap", within=0.02,
         of={"first_layer": "gaussian"}, over={"first_layer": "orthonormal"},
         because="0.02: half the tolerance of an overlap, because the difference is a mean over points.",
-        where=lambda point: point.setting.ratio >= 15, power=0.4,
+        where={"ratio": at_least(15)}, power=0.4,
         missing="first_layer does not have both values at n/D >= 15; run with --preset universality",
     ),
     Agreement(
@@ -299,8 +293,8 @@ CLAIMS = (
         "squared_overlap", "derivations/compositional (3), (4)", within=0.08, kind="at least",
         because="0.08: the filter ranks by modulus, so that noise along the norm of x takes some places.",
         entry="rotated feature", scatter=overlap_scatter, power=0.3,
-        where=lambda cell: network(cell) and cell.expected > 0.5,
-        missing="no point has learner=neural-lofi and n/D >= 15; run with --preset neural-lofi",
+        where={"learner": "neural-lofi", "ratio": at_least(15), "expected": above(0.5)},
+        missing="raise samples, or run with --preset neural-lofi",
     ),
     Agreement(
         "filter-lowers-the-degree",
@@ -309,8 +303,8 @@ CLAIMS = (
         lambda point: point.values("normalised_mse") / point.values("two_layer_normalised_mse"),
         "derivations/compositional (18)", within=0.05, expected=0.5, kind="at most", power=0.4,
         because="0.05: the error differs between first layers.",
-        where=lambda cell: network(cell) and cell.setting.ratio >= 25,
-        missing="no point has learner=neural-lofi and n/D >= 25; run with --preset neural-lofi",
+        where={"learner": "neural-lofi", "ratio": at_least(25)},
+        missing="raise samples, or run with --preset neural-lofi",
     ),
     Agreement(
         "gradient-descent-finds-the-features",
@@ -319,9 +313,8 @@ CLAIMS = (
         "squared_overlap", "derivations/compositional (3), (4)", within=0.05,
         because="0.05: the overlap of single features fluctuates.", kind="at least",
         entry="rotated feature", scatter=overlap_scatter, power=0.4,
-        where=lambda cell: cell.setting.learner == "gradient-descent" and cell.expected > 0.5,
-        missing="no point has learner=gradient-descent and a predicted squared overlap above 0.5; run "
-        "with --preset gradient-descent",
+        where={"learner": "gradient-descent", "expected": above(0.5)},
+        missing="run with --preset gradient-descent",
     ),
     Agreement(
         "second-step-reveals",
@@ -354,7 +347,7 @@ CLAIMS = (
         "error-of-four-layers", "The normalised error of a target of four layers equals its prediction.",
         "normalised_mse", "derivations/compositional (12)", within=0.1, relative=True,
         because="10 %: the labels have heavy tails.", power=0.2,
-        where=lambda cell: deep(cell) and cell.setting.layers == 4,
+        where=(deep, {"layers": 4}),
         missing="no point has four layers and n/D >= 15; run with --preset four-layers",
     ),
 )

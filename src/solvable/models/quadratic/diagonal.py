@@ -13,6 +13,7 @@ import numpy as np
 from pydantic import Field
 
 from solvable.frame.agreement import Agreement
+from solvable.frame.conditions import at_least
 from solvable.frame.curves import Axis
 from solvable.frame.panels import Panel
 from solvable.frame.parameters import Parameters
@@ -184,8 +185,8 @@ system = System(
             "found",
             "The number of non-zero coefficients equals the expected number above the threshold.",
             metric="found",
-            where=lambda cell: cell.expected >= 1,
-            missing="no coefficient is expected above the threshold; lower weight_decay",
+            where={"expected": at_least(1)},
+            missing="lower weight_decay",
             # The number of non-zero coefficients is approximately binomial.
             scatter=lambda cell: (
                 (cell.expected * (1 - min(cell.expected / cell.setting.dimension, 0.99))) ** 0.5

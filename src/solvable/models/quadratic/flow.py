@@ -11,6 +11,7 @@ import numpy as np
 from pydantic import Field
 
 from solvable.frame.agreement import Agreement
+from solvable.frame.conditions import above, at_most
 from solvable.frame.curves import Axis
 from solvable.frame.panels import Panel
 from solvable.frame.parameters import Parameters
@@ -192,10 +193,9 @@ system = System(
             source="derivations/quadratic (35)",
             within=0.05,
             because="The theory assumes strengths far apart, but several features grow at the same time.",
-            where=lambda cell: (
-                cell.expected > 0.1
-                and cell.entry < cell.setting.width - 2
-                and cell.setting.initial_scale <= 0.01
+            where=(
+                {"expected": above(0.1), "initial_scale": at_most(0.01)},
+                lambda cell: cell.entry < cell.setting.width - 2,
             ),
             missing="needs initial_scale <= 0.01, width > 2 and a predicted share > 0.1; raise time",
             entry="feature",
@@ -208,8 +208,8 @@ system = System(
             within=0.05,
             because="The theory assumes strengths far apart, but several features grow at the same time.",
             relative=True,
-            where=lambda cell: cell.expected > 0.02 and cell.setting.initial_scale <= 0.01,
-            missing="needs initial_scale <= 0.01 and a predicted risk above 0.02; lower time",
+            where={"expected": above(0.02), "initial_scale": at_most(0.01)},
+            missing="lower time",
         ),
         Agreement(
             "online-descent",

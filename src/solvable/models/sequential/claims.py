@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from solvable.frame.agreement import Agreement, Cell, overlap_scatter
+from solvable.frame.conditions import above, at_least
 from solvable.frame.estimates import Estimate, Slope
 from solvable.frame.points import Point
 from solvable.models.sequential.crossings import (
@@ -28,9 +29,7 @@ def asymptotic(cell: Cell) -> bool:
     return cell.setting.samples_per_feature >= ASYMPTOTIC * (2 if cell.setting.skewed else 1)
 
 
-def recovered(cell: Cell) -> bool:
-    """Return True if n/D is large and the predicted squared overlap of the feature exceeds 0.5."""
-    return asymptotic(cell) and cell.predicted("squared_overlap") > RESOLVED
+RECOVERED = (asymptotic, {"squared_overlap": above(RESOLVED)})
 
 
 def plain(cell: Cell) -> bool:
@@ -42,10 +41,10 @@ def plain(cell: Cell) -> bool:
     return setting.skewed and setting.degree == 2 and drawn and edges and enough
 
 
-def placed(cell: Cell) -> bool:
-    """Return True for a recovered feature that mixes little with others, so that it has an eigenvalue."""
+def separate(cell: Cell) -> bool:
+    """Return True for a feature that mixes little with others, so that it has an eigenvalue."""
     # Predictions that an earlier version stored lack the mixing.
-    return recovered(cell) and not cell.predicted("loss_inside_span") >= 0.2
+    return not cell.predicted("loss_inside_span") >= 0.2
 
 
 def floor_share(point: Point) -> float:
@@ -175,7 +174,7 @@ CLAIMS = (
         "The squared overlap of every recovered feature equals its prediction.",
         "squared_overlap", "derivations/sequential (6), (8)", within=0.04,
         because="0.04: the formula has corrections of relative order (D/n)^(1/2).",
-        where=recovered, entry="feature", scatter=overlap_scatter,
+        where=RECOVERED, entry="feature", scatter=overlap_scatter,
         missing="no feature has a predicted squared overlap above 0.5 at n/D >= 30; raise samples"),
     Agreement("overlap-of-plain-operators",
         "With the plain operator the squared overlap of every feature, recovered or not, equals its "
@@ -216,7 +215,7 @@ CLAIMS = (
     Agreement("outlier-positions", "The eigenvalue of every recovered feature equals its prediction.",
         "eigenvalues", "derivations/sequential (5), (10)", within=0.05, relative=True, entry="feature",
         because="5 %: the formula leaves out terms of order (D/n)^(3/2).",
-        where=placed,
+        where=(*RECOVERED, separate),
         missing="no feature has a predicted squared overlap above 0.5 at n/D >= 30; raise samples"),
     Agreement("bulk-edges", "The bulk of the spectrum ends at the predicted edges.",
         bulk_edges, f"{PAPER}, Equation 2.9; derivations/sequential (4), (5)", expected="bulk_edges",
@@ -224,7 +223,7 @@ CLAIMS = (
         because="4 % of the bulk's width: edges fluctuate by D^(-2/3), and the formula for the "
         "population bulk is approximate.",
         entry=lambda _: ("lower edge", "upper edge"),
-        where=lambda cell: cell.setting.samples_per_feature >= ASYMPTOTIC,
+        where={"samples_per_feature": at_least(ASYMPTOTIC)},
         missing="no point stores a spectrum at n/D >= 30; set spectrum_samples"),
     Agreement("bulk-density", "The eigenvalues of the whole spectrum have the predicted distribution.",
         bulk_distance, f"{PAPER}, Figure 2c; derivations/sequential (5)", expected=0.0, kind="at most",

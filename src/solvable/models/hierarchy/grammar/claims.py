@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from solvable.frame.agreement import Agreement, Cell
+from solvable.frame.conditions import above, at_least, at_most, between, one_of
 from solvable.frame.estimates import Estimate, Slope
 from solvable.frame.points import Point
 from solvable.models.hierarchy.grammar.accuracy import (
@@ -28,25 +29,21 @@ def has_statistics(cell: Cell) -> bool:
     return cell.setting.task == "classification" and cell.setting.ensemble != "latin"
 
 
-def in_large_vocabulary(task: str) -> Callable[[Cell], bool]:
-    """Return a function that chooses the points of a task in a vocabulary of at least 16 symbols."""
-    return lambda cell: cell.setting.task == task and cell.setting.vocabulary >= 16
-
-
 def finite_vocabulary(cell: Cell) -> float:
     """Relative tolerance for the fluctuations of one grammar around the mean over grammars."""
     return 0.05 + 0.5 / cell.setting.vocabulary
 
 
-def judged_learner(point: Point) -> bool:
-    """Return True for a hierarchical learner, equally likely rules and far more strings than samples."""
-    return (
-        classifies(point.setting)
-        and point.setting.ensemble == "first"
-        and point.setting.estimator in HIERARCHICAL
-        and not point.setting.blanks  # see the claims of sparse strings
-        and scarce(point.setting)
-    )
+def judged_rules(point: Point) -> bool:
+    """Return True for equally likely rules and far more strings than samples."""
+    return classifies(point.setting) and scarce(point.setting)
+
+
+LEARNED = (
+    judged_rules,
+    # for blanks see the claims of sparse strings
+    {"ensemble": "first", "estimator": one_of(*HIERARCHICAL), "blanks": 0},
+)
 
 
 def rise(points: Sequence[Point]) -> tuple[float, float] | None:
@@ -132,7 +129,7 @@ CLAIMS = (
         "The label laws of patches with different parents differ as predicted on each level.",
         "signal", "derivations/hierarchy (5)", within=finite_vocabulary, relative=True,
         because="5 %, plus 0.5/V: one grammar differs from the mean over grammars.",
-        where=lambda cell: has_statistics(cell) and cell.entry != 0, entry=level_names, power=0.2,
+        where=(has_statistics, lambda cell: cell.entry != 0), entry=level_names, power=0.2,
         missing="no point has task=classification, an ensemble with signal and depth above 1"),
     Agreement("noise",
         "The label frequencies of a patch scatter as predicted on each level.",
@@ -146,10 +143,10 @@ CLAIMS = (
         "arXiv:2601.19756, Proposition 19; derivations/hierarchy (33)",
         estimate=distinct_laws, apart=(*ALONG, "estimator", "positions"), within=0.05,
         because="0.05: in small vocabularies laws also coincide by relations between more symbols.",
-        where=lambda point: (
-            point.setting.task == "classification" and point.setting.ensemble == "first"
-            and point.setting.depth > 1 and point.setting.n_classes == point.setting.vocabulary
-            and point.setting.vocabulary <= 256 and point.setting.rules <= 256
+        where=(
+            {"task": "classification", "ensemble": "first", "depth": above(1),
+             "vocabulary": at_most(256), "rules": at_most(256)},
+            lambda point: point.setting.n_classes == point.setting.vocabulary,
         ),
         missing="needed: task=classification, ensemble=first, as many classes as symbols, depth above 1"),
     Agreement("worst-error",
@@ -163,7 +160,7 @@ CLAIMS = (
         "arXiv:2307.02129, Equation 10; derivations/hierarchy (7)",
         estimate=rise, apart=ALONG, fewest=2, within=0.35, power=0.5,
         because="0.35: some of the rise is below P*/4 (single patches) and some above 4 P*.",
-        where=judged_learner,
+        where=LEARNED,
         missing="needed: layerwise, count-cluster or cnn at sample ratios up to 0.25 and from 4"),
     Estimate("lead-over-kernels",
         "Where hierarchical learners are accurate, tuned kernels are not.",
@@ -171,11 +168,7 @@ CLAIMS = (
         estimate=lead_over_kernel, apart=(*ALONG, "estimator", "positions"), fewest=2, within=0.55,
         power=0.6,
         because="0.55: kernels use the statistics of single patches, and are therefore above chance.",
-        where=lambda point: (
-            4 <= point.setting.ratio <= 64 and point.setting.depth >= 3
-            and scarce(point.setting) and classifies(point.setting)
-            and point.setting.ensemble == "first"
-        ),
+        where=(judged_rules, {"ratio": between(4, 64), "depth": at_least(3), "ensemble": "first"}),
         missing="needed: kernel and a hierarchical estimator at depth 3 or more and a sample ratio of at "
         "least 4, far from all strings"),
     Estimate("threshold",
@@ -183,7 +176,7 @@ CLAIMS = (
         "arXiv:2307.02129, Equation 10; derivations/hierarchy (7)",
         estimate=mean_crossing, apart=(*ALONG, *SETTINGS), fewest=4, within=0.6, power=0.7,
         because="0.6: P* is where the signal equals twice the noise; learners differ in prefactors.",
-        where=judged_learner,
+        where=LEARNED,
         missing="needed: four points of layerwise, count-cluster or cnn, on both sides of P* and far "
         "from all strings; run with --preset scaling"),
     Estimate("threshold-law",
@@ -191,7 +184,7 @@ CLAIMS = (
         "arXiv:2601.19756, Theorem 7; derivations/hierarchy (7)",
         estimate=threshold_law, apart=(*ALONG, *SETTINGS), fewest=8, within=0.2, power=0.3,
         because="0.2: logarithms and constants of a learner depend on the size of the grammar.",
-        where=judged_learner,
+        where=LEARNED,
         missing="fewer than four grammars whose P* span a factor of 16; run with --preset scaling"),
     Slope("zipf-exponent",
         "With rules of Zipf exponent a the error falls as N^(-a / (1 + a)), as far as rules are left.",
@@ -207,28 +200,31 @@ CLAIMS = (
         "correlation", "derivations/hierarchy (13), (14)",
         within=finite_vocabulary, relative=True,
         because="5 %, plus 0.5/V for the fluctuations of one grammar around the mean over grammars.",
-        where=in_large_vocabulary("next-token"), entry=ancestor_names, power=0.2,
-        missing="no point has task=next-token and at least 16 symbols; run with --preset language"),
+        where={"task": "next-token", "vocabulary": at_least(16)}, entry=ancestor_names, power=0.2,
+        missing="run with --preset language"),
     Agreement("context-loss",
         "A context that ends below an ancestor leaves the predicted uncertainty about the last symbol.",
         "context_loss", "derivations/hierarchy (16)",
         within=0.06, because="0.06 nats: numbers of compatible symbols scatter within one grammar.",
-        where=in_large_vocabulary("next-token"), entry=ancestor_names, power=0.2,
-        missing="no point has task=next-token and at least 16 symbols; run with --preset language"),
+        where={"task": "next-token", "vocabulary": at_least(16)}, entry=ancestor_names, power=0.2,
+        missing="run with --preset language"),
     Agreement("denoising",
         "The mean belief in the true symbol of each level follows the map from level to level.",
         "level_belief", "derivations/hierarchy (17)", within=0.035,
         because="0.035: the map replaces the beliefs of a level by their mean.",
-        where=lambda cell: in_large_vocabulary("denoising")(cell) and 0 < cell.setting.noise_level < 1,
+        where=(
+            {"task": "denoising", "vocabulary": at_least(16)},
+            lambda cell: 0 < cell.setting.noise_level < 1,
+        ),
         entry=level_names, power=0.2,
         missing="no point has task=denoising and at least 16 symbols; run with --preset language"),
     Agreement("products-found",
         "All products of a deep quadratic target are found with the predicted probability.",
         "recovered", "arXiv:2601.19756, Appendix C; derivations/hierarchy (23)", within=0.1, power=0.3,
         because="0.1: estimated coefficients are treated as independent.",
-        where=lambda cell: cell.setting.task == "boolean" and cell.setting.depth >= 3,
+        where={"task": "boolean", "depth": at_least(3)},
         scatter=lambda cell: float(np.sqrt(cell.expected * (1 - cell.expected) + 0.001)),
-        missing="no point has task=boolean and depth of at least 3; run with --preset boolean"),
+        missing="run with --preset boolean"),
     *NETWORK_CLAIMS,
     *SPARSE_CLAIMS,
 )  # fmt: skip

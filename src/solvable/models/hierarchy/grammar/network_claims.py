@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from solvable.frame.conditions import between, one_of
 from solvable.frame.estimates import Estimate
 from solvable.frame.points import Point
 from solvable.models.hierarchy.grammar.accuracy import (
@@ -20,10 +21,7 @@ PAPER = "arXiv:2307.02129"
 SIZES = ("vocabulary", "rules", "branching", "depth", "classes")
 
 
-def equal_rules(point: Point) -> bool:
-    """Return True for classification with equally likely rules and without blanks."""
-    setting = point.setting
-    return setting.task == "classification" and not setting.zipf and not setting.blanks
+EQUAL = {"task": "classification", "zipf": 0, "blanks": 0}
 
 
 def correlated_lead(points: Sequence[Point]) -> tuple[float, float] | None:
@@ -79,9 +77,8 @@ NETWORK_CLAIMS = (
         f"{PAPER}, Figure 9; derivations/hierarchy (5)", estimate=correlated_lead,
         apart=("ensemble",), fewest=2, within=0.2, power=0.5,
         because="0.2: at a few P* the hierarchy is not learned perfectly.",
-        where=lambda p: (
-            equal_rules(p) and p.setting.estimator == "cnn" and scarce(p.setting)
-            and 4 <= p.setting.ratio <= 64
+        where=(
+            {**EQUAL, "estimator": "cnn", "ratio": between(4, 64)}, lambda p: scarce(p.setting)
         ),
         missing="needed: estimator=cnn and ensemble=first,latin at a sample ratio of at least 4, far "
         "from all strings; run with --preset quick --set estimator=cnn ensemble=first,latin "
@@ -91,10 +88,7 @@ NETWORK_CLAIMS = (
         "doubles with each level.", f"{PAPER}, Section IV", estimate=factor_per_level,
         apart=(*ALONG, "estimator", "depth"), fewest=8, relative=True, within=0.2, power=0.6,
         because="20 %: the law is empirical, and crossings are interpolated between few sizes.",
-        where=lambda p: (
-            equal_rules(p) and p.setting.ensemble == "first"
-            and p.setting.estimator in ("cnn", "fully-connected")
-        ),
+        where={**EQUAL, "ensemble": "first", "estimator": one_of("cnn", "fully-connected")},
         missing="needed: estimator=cnn,fully-connected at two depths, on both sides of their thresholds; "
         "run with --preset networks"),
     Estimate("shallow-networks-need-all-strings",
@@ -103,9 +97,7 @@ NETWORK_CLAIMS = (
         within=0.2,
         power=0.45,  # a deep network would have the power 3/7
         because="0.2: the share depends on the size of the grammar, by a factor of about two.",
-        where=lambda p: (
-            equal_rules(p) and p.setting.ensemble == "first" and p.setting.estimator == "shallow"
-        ),
+        where={**EQUAL, "ensemble": "first", "estimator": "shallow"},
         missing="fewer than three grammars with estimator=shallow whose numbers of strings span a factor "
         "of 64; run with --preset shallow"),
 )  # fmt: skip
