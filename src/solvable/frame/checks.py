@@ -36,15 +36,6 @@ def check_system(system: System, *, preset: str = "quick", setting: Any = None) 
         Parameters at which replicates are measured, such as small ones; default the first point of
         the preset.
 
-    Raises
-    ------
-    InvalidSystem
-        With one line for each rule that is broken.
-
-    Notes
-    -----
-    Backed by ``tests/frame/test_checks.py``, which breaks each rule in turn, and run over all systems.
-
     Examples
     --------
     >>> from solvable.frame.registry import load

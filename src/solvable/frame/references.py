@@ -17,18 +17,12 @@ FILE = "references.bib"
 
 @dataclass(frozen=True)
 class Reference:
-    """A paper or book that a system cites.
-
-    Parameters
-    ----------
-    key : str
-        Key of the BibTeX entry.
-    bibtex : str
-        The whole entry.
-    """
+    """A paper or book that a system cites."""
 
     key: str
+    """Key of the BibTeX entry."""
     bibtex: str
+    """The whole entry."""
 
 
 def resolved(references: Sequence[Reference | str], module: str) -> tuple[Reference, ...]:

@@ -30,21 +30,14 @@ from solvable.plots.figure import Figure
 
 @dataclass(frozen=True)
 class Preset:
-    """A named grid of a system.
-
-    Parameters
-    ----------
-    description : str
-        One line: what the preset shows and how long it takes.
-    grid : mapping
-        Values of each parameter; the study takes all combinations.
-    replicates : int
-        Independent repetitions per point.
-    """
+    """A named grid of a system."""
 
     description: str
+    """One line: what the preset shows and how long it takes."""
     grid: Mapping[str, Sequence[Any]]
+    """Values of each parameter; the study takes all combinations."""
     replicates: int = 3
+    """Independent repetitions per point."""
 
 
 class System:
@@ -97,12 +90,6 @@ class System:
         their text.
     summary : str, optional
         First paragraph of a report; default the docstring of the module, or of the subclass.
-
-    Raises
-    ------
-    InvalidParameter
-        If a name does not resolve, or a row names a metric that ``measure`` or ``predict`` do not
-        return.
 
     Examples
     --------

@@ -33,10 +33,8 @@ def population_background(
     dimension: int,
     moment: Operator | None = None,
 ) -> Operator:
-    """Apply the corrected population operator of degree 2, without spikes, to columns (D, k).
-
-    `moment` estimates the whole operator and is used along directions of products of features.
-    """
+    """Apply the corrected population operator of degree 2, without spikes, to columns (D, k)."""
+    # `moment` estimates the whole operator and is used along directions of products of features.
     features = HermiteFeatures(2, dimension)
     matrices = np.asarray(features.to_symmetric(truth))
 

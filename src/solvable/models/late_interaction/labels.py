@@ -18,17 +18,7 @@ STEP = 0.01
 
 @dataclass(frozen=True)
 class LabelFactors:
-    """Signal and noise of a kind of label, for scores of variance 1 given the query.
-
-    Attributes
-    ----------
-    signal : float
-        Factor gamma: the mean of sum_c y_c d_c is gamma S q.
-    noise : float
-        Mean v of the sum of squared labels of a query.
-    queries : float
-        Ratio v / gamma², to which the number of queries that a direction needs is proportional.
-    """
+    """Signal and noise of a kind of label, for scores of variance 1 given the query."""
 
     signal: float
     noise: float
@@ -57,6 +47,9 @@ def label_factors(
     with the density f and the distribution function F of a score of variance 1 given the query, and
     :math:`v=K-1,\ 1-1/K,\ 2,\ 2`.
 
+    Maxima are skewed to the right, so that the best candidates are farther apart, and labels that
+    depend on their order carry less signal. Source: derivations/late-interaction (15).
+
     Parameters
     ----------
     label : {"scores", "top-1", "random-negative", "runner-up"}
@@ -72,17 +65,6 @@ def label_factors(
     -------
     LabelFactors
         Signal gamma, noise v and their ratio.
-
-    Raises
-    ------
-    InvalidParameter
-        If an argument is out of range, or only one number of tokens is given.
-
-    Notes
-    -----
-    Maxima are skewed to the right, so that the best candidates are farther apart, and labels that
-    depend on their order carry less signal. Source: derivations/late-interaction (15). Backed by
-    ``tests/models/late_interaction/test_labels.py``.
 
     Examples
     --------

@@ -21,25 +21,17 @@ from solvable.spectra.structured_spikes import (
 
 @dataclass(frozen=True)
 class LateInteractionPrediction:
-    r"""Prediction of the spectral estimator for a number of queries.
-
-    Attributes
-    ----------
-    squared_overlap : ndarray of shape (r,)
-        Mean squared overlap of each direction with the learned direction of its rank; with the span of
-        the r learned directions if all strengths are equal.
-    threshold_queries : ndarray of shape (r,)
-        Number :math:`n_k` of queries at which each direction leaves the bulk.
-    heights : ndarray of shape (r,)
-        Eigenvalues :math:`\theta_k` of the mean of the moment matrix.
-    noise_scale : float
-        Noise scale :math:`s=\sqrt{d\,vL_qL_d/2n}`; the half-width of the bulk is 2s.
-    """
+    r"""Prediction of the spectral estimator for a number of queries."""
 
     squared_overlap: np.ndarray
+    """Mean squared overlap of each direction with the learned direction of its rank; with the span of
+    the r learned directions if all strengths are equal; shape (r,)."""
     threshold_queries: np.ndarray
+    """Number :math:`n_k` of queries at which each direction leaves the bulk; shape (r,)."""
     heights: np.ndarray
+    r"""Eigenvalues :math:`\theta_k` of the mean of the moment matrix; shape (r,)."""
     noise_scale: float
+    r"""Noise scale :math:`s=\sqrt{d\,vL_qL_d/2n}`; the half-width of the bulk is 2s."""
 
 
 def predict_late_interaction(
@@ -74,17 +66,11 @@ def predict_late_interaction(
     LateInteractionPrediction
         Overlaps, thresholds, heights and noise.
 
-    Raises
-    ------
-    InvalidParameter
-        If an argument is out of range, or the teacher normalises or copies tokens.
-
     Notes
     -----
-    Takes about 1 s for the first call with a teacher and label and 0.1 s for other n. Overlaps are within
-    0.06 of simulations for n of at least 3d, up to 0.1 too high below, and up to 0.08 too low for the
-    last of several crowded directions. Source: derivations/late-interaction (14) to (20). Backed by
-    ``tests/models/late_interaction/test_overlaps.py``.
+    Takes about 1 s for the first call with a teacher and label and 0.1 s for other n. Overlaps are
+    within 0.06 of simulations for n of at least 3d, up to 0.1 too high below, and up to 0.08 too low
+    for the last of several crowded directions. Source: derivations/late-interaction (14) to (20).
 
     Examples
     --------

@@ -80,20 +80,12 @@ def predicted_emergence(
     FeatureEmergence
         One entry per direction.
 
-    Raises
-    ------
-    InvalidData
-        If shapes disagree, or a number is not finite or of the wrong sign.
-    InvalidParameter
-        If ``n_samples`` or ``label_power`` is not positive.
-
     Notes
     -----
     Cost O(k d). For each stronger direction, the covariance eigenvalue closest to the direction's
-    variance is removed, and all remaining eigenvalues are scaled to the exact residual trace.
-    Valid for :math:`n` above the
-    effective dimension and labels without a large mean. Equation 22 of ``docs/derivations/lofi.md``
-    (lofi 22); tested in ``tests/models/lofi/test_emergence.py``.
+    variance is removed, and all remaining eigenvalues are scaled to the exact residual trace. Valid for
+    :math:`n` above the effective dimension and labels without a large mean. Equation 22 of
+    ``docs/derivations/lofi.md`` (lofi 22); tested in ``tests/models/lofi/test_emergence.py``.
 
     Examples
     --------

@@ -190,6 +190,9 @@ def solve_narrow(
     :math:`\kappa\ge1-F_\delta(b)` the solution is that of
     :func:`~solvable.models.quadratic.network.theory.solve_quadratic`.
 
+    The problem is not convex: the equations assume a network that finds the best p directions. They are
+    those of arXiv:2606.28242 with integrals in place of drawn matrices (quadratic 29).
+
     Parameters
     ----------
     target : Measure or array of shape (m,)
@@ -203,20 +206,6 @@ def solve_narrow(
     -------
     NarrowState
         The solution of least objective.
-
-    Raises
-    ------
-    InvalidParameter
-        If a parameter is out of range.
-    NotConverged
-        If no solution lies in the searched range.
-
-    Notes
-    -----
-    The problem is not convex: the equations assume a network that finds the best p directions. They
-    are those of arXiv:2606.28242 with integrals in place of drawn matrices (quadratic 29). Backed by
-    ``tests/models/quadratic/test_narrow_theory.py`` (sampled matrices, networks trained by L-BFGS,
-    published errors).
 
     Examples
     --------

@@ -16,10 +16,8 @@ LEARNING_RATE = 0.3
 def descended(
     tokens: np.ndarray, attention: np.ndarray, rank: int, starts: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """Estimates (starts, d, d) of the weights from attention matrices (n, T, T) and tokens (n, T, d).
-
-    Each start draws the factor W from the prior and descends on the sum of |y - softmax(h(W W^T))|².
-    """
+    """Estimates (starts, d, d) of the weights from attention matrices (n, T, T) and tokens (n, T, d)."""
+    # Each start draws the factor W from the prior and descends on the sum of |y - softmax(h(W W^T))|².
     n, T, d = tokens.shape
     X, y = tokens.reshape(n * T, d).astype(np.float32), attention.astype(np.float32)
     unit = np.float32(1 / (np.sqrt(rank * d) * np.sqrt(d)))  # logits are unit x^T W W^T x

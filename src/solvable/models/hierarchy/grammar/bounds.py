@@ -46,6 +46,7 @@ def layerwise_guarantee(
 
     They are worst cases, with every unknown constant set to 1. Measured sample sizes are many powers of
     ten smaller (:func:`solvable.theory.random_hierarchy_theory`).
+    arXiv:2601.19756; derivations/hierarchy (20), (21), (22).
 
     Parameters
     ----------
@@ -67,15 +68,6 @@ def layerwise_guarantee(
     -------
     LayerwiseGuarantee
         `samples`, `separation`, `level_samples` and `steps` of each level, and `bandwidth`.
-
-    Raises
-    ------
-    InvalidParameter
-        If a number is out of range, or no grammar of these sizes exists.
-
-    Notes
-    -----
-    arXiv:2601.19756; derivations/hierarchy (20), (21), (22).
 
     Examples
     --------
@@ -117,10 +109,9 @@ def layerwise_guarantee(
 
 
 def bandwidth(*, separation: float, overlap: float, corrected: bool = False) -> float:
-    """Largest bandwidth of the kernel for which different patches overlap by at most `overlap` / 2.
-
-    The printed bound is twice too large: with it, the kernel at this separation is (overlap / 2)^(1/4).
-    """
+    """Largest bandwidth of the kernel for which different patches overlap by at most `overlap` / 2."""
+    # The printed bound is twice too large: with it, the kernel at this separation is (overlap /
+    # 2)^(1/4).
     _positive(separation=separation, overlap=overlap)
     # sigma² <= 2 rho² / log(2 / eps_O) as printed, rho² / (2 log(2 / eps_O)) corrected (hierarchy 20)
     factor = 0.5 if corrected else 2.0
@@ -143,11 +134,9 @@ def frequency_errors(
     samples: ArrayLike, *, patches: float, failure: float, kappa: float = 1.0,
     corrected: bool = False,
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """Bounds on the relative error of patch frequencies and on the error of their label laws.
-
-    The printed second bound ignores that only a share of at least 1 / (kappa patches) of the samples
-    contain a given patch.
-    """
+    """Bounds on the relative error of patch frequencies and on the error of their label laws."""
+    # The printed second bound ignores that only a share of at least 1 / (kappa patches) of the samples
+    # contain a given patch.
     _positive(patches=patches, failure=failure, kappa=kappa)
     N = np.asarray(samples, float)
     # |p_hat / p - 1| <= sqrt(2 kappa |P| log(4 |P| / delta) / N) (hierarchy 21)
@@ -191,11 +180,9 @@ def separation_bound(*, rules: int, depth: int) -> np.ndarray:
 
 
 def distinct_share(*, vocabulary: int, rules: int, depth: int) -> np.ndarray:
-    """Share of grammars whose symbols all have different label laws at levels 1 to L, shape (L,).
-
-    The first symbols are equally frequent (ensemble `first`), and there are as many labels as symbols.
-    Not a number from level 2 on for more than 256 rules.
-    """
+    """Share of grammars whose symbols all have different label laws at levels 1 to L, shape (L,)."""
+    # The first symbols are equally frequent (ensemble `first`), and there are as many labels as
+    # symbols. Not a number from level 2 on for more than 256 rules.
     V, m = vocabulary, rules
     if m > 256:
         return np.array([1.0] + [np.nan] * (depth - 1))
@@ -213,10 +200,8 @@ def guaranteed_samples(
     *, vocabulary: int, rules: int, branching: int, depth: int, failure: float,
     kappa: float = 1.0, separation: float | None = None, constant: float = 1.0,
 ) -> np.ndarray:  # fmt: skip
-    """Fresh samples for levels l = 1 ... L that guarantee learning, shape (L,) (Theorem 7).
-
-    `separation` is K of the assumption |q - q'| >= K m^(-l / 2); by default that of Proposition 19.
-    """
+    """Fresh samples for levels l = 1 ... L that guarantee learning, shape (L,) (Theorem 7)."""
+    # `separation` is K of the assumption |q - q'| >= K m^(-l / 2); by default that of Proposition 19.
     _positive(failure=failure, kappa=kappa, constant=constant)
     levels = np.arange(1, depth + 1)
     # K = sqrt(m) 20^(-(L - 1) / 2) from Proposition 19 (hierarchy 22)

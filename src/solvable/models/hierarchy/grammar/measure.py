@@ -188,11 +188,9 @@ def _label_statistics(
 def _statistics_of_one(
     observed: SparseRandomHierarchy, samples: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, tuple[float, float]]:
-    """Statistics of the first patches of each level, shape (7, L), and those of the first leaf.
-
-    They are the signal, the noise, the distances of gradients of synonyms and of all patches, the
-    least distance of label laws, whether it is at least that of Proposition 19, and the worst error.
-    """
+    """Statistics of the first patches of each level, shape (7, L), and those of the first leaf."""
+    # They are the signal, the noise, the distances of gradients of synonyms and of all patches, the
+    # least distance of label laws, whether it is at least that of Proposition 19, and the worst error.
     target, levels = observed.grammar, observed.sample_tree(samples, rng)
     arrangements = (observed.blanks + 1) ** target.branching
     labels, classes = levels[0][:, 0], target.n_classes
@@ -253,10 +251,8 @@ def least_distance(laws: np.ndarray) -> float:
 def _level_accuracy(
     learner: Any, test: list[np.ndarray], accuracy: float, blank: int
 ) -> list[float | None] | None:
-    """Share of patches of each level whose parent the learner infers, up to names of the symbols.
-
-    Blank patches are left out.
-    """
+    """Share of patches of each level whose parent the learner infers, up to names of the symbols."""
+    # Blank patches are left out.
     if hasattr(learner, "level_symbols"):
         inferred = learner.level_symbols(test[-1])[:-1]
         shares = [

@@ -13,11 +13,10 @@ from solvable.models.hierarchy.rules import Ensemble
 
 @dataclass(frozen=True)
 class RandomHierarchyTheory:
-    """Predictions of :func:`random_hierarchy_theory`.
+    """Predictions of :func:`random_hierarchy_theory`."""
 
-    Arrays of shape (L,) belong to levels 1 (just below the label) to L (the leaves). Arrays of shape
-    (L + 1,) belong to the s^k - 1 tokens before the last one, k = 0 ... L.
-    """
+    # Arrays of shape (L,) belong to levels 1 (just below the label) to L (the leaves). Arrays of shape
+    # (L + 1,) belong to the s^k - 1 tokens before the last one, k = 0 ... L.
 
     p_star: float
     level_thresholds: np.ndarray
@@ -91,17 +90,11 @@ def random_hierarchy_theory(
         and `noise` from level 2 on, `correlation_plateau`, `data_thresholds` and all but the last of the
         `next_token_losses` are not numbers (NaN): a mean over so few draws does not describe them.
 
-    Raises
-    ------
-    InvalidParameter
-        If a parameter is out of range, or no grammar of these sizes exists.
-
     Notes
     -----
-    The cost does not depend on the vocabulary, and grows as :math:`L^2`.
-
-    Sources: arXiv:2601.19756; arXiv:2307.02129; arXiv:2406.00048; arXiv:2402.16991;
-    derivations/hierarchy (4) to (8) and (13) to (18).
+    The cost does not depend on the vocabulary, and grows as :math:`L^2`. Sources: arXiv:2601.19756;
+    arXiv:2307.02129; arXiv:2406.00048; arXiv:2402.16991; derivations/hierarchy (4) to (8) and (13) to
+    (18).
 
     Examples
     --------

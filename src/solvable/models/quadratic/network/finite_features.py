@@ -47,10 +47,8 @@ def finite_group_errors(
 def noise_of_samples(
     state: QuadraticState, dimension: int, m: np.ndarray, e: np.ndarray
 ) -> np.ndarray:
-    """Change of the error of each node of the target by the uneven noise of samples (quadratic 39).
-
-    m and e are the means of E_ii and (E²)_ii at the nodes.
-    """
+    """Change of the error of each node of the target by the uneven noise of samples (quadratic 39)."""
+    # m and e are the means of E_ii and (E²)_ii at the nodes.
     law, t, b = state.law, state.law.variance, state.threshold
     s, weights = law.target.nodes, law.target.node_weights
     unit, scale = np.ones_like(s), 8 / (dimension * state.test_error)

@@ -41,20 +41,7 @@ class PowerLawPhases:
     At a boundary a feature crosses the noise or the threshold, the bulk disappears, or two laws
     cross. Boundaries include constants. At finite d the error crosses over within about half a
     decade around a boundary.
-
-    Parameters
-    ----------
-    dimension : int
-        :math:`d`, at least 2.
-    exponent : float
-        :math:`\gamma`, above 1/2.
-    label_noise : float
-        :math:`\Delta\ge0`.
-
-    Notes
-    -----
-    Phases of arXiv:2509.24882, Result 1; constants of (quadratic 22 to 28). Backed by
-    ``tests/models/quadratic/network/test_phases.py`` (the exact solution).
+    Phases of arXiv:2509.24882, Result 1; constants of (quadratic 22 to 28).
 
     Examples
     --------
@@ -64,8 +51,11 @@ class PowerLawPhases:
     """
 
     dimension: int
+    """:math:`d`, at least 2."""
     exponent: float
+    r""":math:`\gamma`, above 1/2."""
     label_noise: float
+    r""":math:`\Delta\ge0`."""
 
     def __post_init__(self) -> None:
         if not 0.5 < self.exponent < np.inf:

@@ -47,10 +47,8 @@ def penalties_of(parameters: QuadraticParameters, ratios: np.ndarray) -> np.ndar
 
 
 def local_exponent(parameters: QuadraticParameters) -> float:
-    """Predicted slope of log R against log n at a fixed penalty.
-
-    At the best penalty this is the slope along the best penalties, as the error is stationary there.
-    """
+    """Predicted slope of log R against log n at a fixed penalty."""
+    # At the best penalty this is the slope along the best penalties, as the error is stationary there.
     key, noise, penalty = _key(parameters), parameters.noise, penalty_of(parameters)
     step = 0.1
     errors = [

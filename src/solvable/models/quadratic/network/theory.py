@@ -78,6 +78,9 @@ def solve_quadratic(
               R=Q^\star+4\delta^2A-\int_b^\infty\mu_\delta(dx)(x^2-b^2),\quad
               R+\tfrac\Delta2=2\alpha\delta^2 .
 
+    The solution is unique and found by a bracketed search in :math:`\delta`. Source: arXiv:2505.17958,
+    in the form (quadratic 4).
+
     Parameters
     ----------
     target : Measure or array of shape (m,)
@@ -94,19 +97,6 @@ def solve_quadratic(
     -------
     QuadraticState
         The prediction.
-
-    Raises
-    ------
-    InvalidParameter
-        If a parameter is out of range, or the error vanishes and with it the effective noise.
-    NotConverged
-        If there is no finite solution (no target, no regularisation, :math:`\alpha=\frac14`).
-
-    Notes
-    -----
-    The solution is unique and found by a bracketed search in :math:`\delta`. Source: arXiv:2505.17958,
-    in the form (quadratic 4). Backed by ``tests/models/quadratic/network/test_theory.py`` and
-    ``tests/models/quadratic/network/test_paper_theory.py``.
 
     Examples
     --------
@@ -130,6 +120,8 @@ def quadratic_curve(
 ) -> tuple[QuadraticState, ...]:
     r"""Predict trained networks along a curve of sample ratios.
 
+    Each solution starts the search of the next one, which changes the time and not the result.
+
     Parameters
     ----------
     target : Measure or array of shape (m,)
@@ -147,10 +139,6 @@ def quadratic_curve(
     -------
     tuple of QuadraticState
         One for each sample ratio.
-
-    Notes
-    -----
-    Each solution starts the search of the next one, which changes the time and not the result.
 
     Examples
     --------
@@ -217,6 +205,8 @@ def state_at(
 
     .. math:: \alpha=\frac{R+\Delta/2}{2\delta^2},\qquad\tilde\lambda=4b(\alpha-A).
 
+    The function computes one spectral law and searches no root.
+
     Parameters
     ----------
     target : Measure or array of shape (m,)
@@ -232,15 +222,6 @@ def state_at(
     -------
     QuadraticState
         Prediction of the network with these two scalars.
-
-    Raises
-    ------
-    InvalidParameter
-        If :math:`\tilde\lambda` would be negative, so that no network has these scalars.
-
-    Notes
-    -----
-    The function computes one spectral law and searches no root.
 
     Examples
     --------

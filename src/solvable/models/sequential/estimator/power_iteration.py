@@ -49,20 +49,12 @@ def block_power_iteration(
         Orthonormal vectors, in general not converged. For converged eigenpairs use
         :func:`solvable.operators.leading_eigenpairs`.
 
-    Raises
-    ------
-    InvalidParameter
-        If the block does not fit into the feature space or ``passes`` is below 1.
-    NotConverged
-        If the operator is zero on the block, or its products overflow.
-
     Notes
     -----
     The code of the authors of arXiv:2605.14567 (Algorithm 1) has no Rayleigh-Ritz step. The first
     vectors of the block converge to the leading eigenvectors at a rate set by the ratio of moduli, so
-    two eigenvalues of opposite sign and nearly equal modulus converge slowly. The cost is
-    ``passes (n_vectors + extra)`` products with single vectors. Backed by
-    ``tests/models/sequential/test_power_iteration.py``.
+    two eigenvalues of opposite sign and nearly equal modulus converge slowly. The cost is ``passes
+    (n_vectors + extra)`` products with single vectors.
 
     Examples
     --------

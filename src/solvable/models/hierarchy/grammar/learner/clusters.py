@@ -13,11 +13,9 @@ RERUNS = 2
 def cluster_rows(
     rows: np.ndarray, weights: np.ndarray, n_clusters: int, n_init: int, seed: int
 ) -> np.ndarray:
-    """Return the cluster of each row, shape (n,); all true groups are assumed to have equal size.
-
-    k-means runs again, with other starting points, while its smallest cluster has less than half of the
-    mean size; the run with the largest smallest cluster is kept.
-    """
+    """Return the cluster of each row, shape (n,); all true groups are assumed to have equal size."""
+    # k-means runs again, with other starting points, while its smallest cluster has less than half of
+    # the mean size; the run with the largest smallest cluster is kept.
     from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning
 

@@ -15,18 +15,13 @@ from solvable.models.hierarchy.grammar.learner.strings import check_flag
 class HierarchicalCNN(StringNetwork):
     r"""Convolutional network with filter size and stride :math:`s`, trained by gradient descent.
 
-    Layers are numbered by the level of the patches that they read, from :math:`L` (the leaves) to 1.
-    With :math:`h^{(L+1)}` the one-hot leaves, standardised to mean 0 and variance 1, position
-    :math:`i` of layer :math:`l` and the output are
-
-    .. math::
-
-        h_i^{(l)}=\max\!\Big(0,\frac{1}{\sqrt{F_l}}W^{(l)}\big[h_{si}^{(l+1)},\dots,
+    .. math:: h_i^{(l)}=\max\!\Big(0,\frac{1}{\sqrt{F_l}}W^{(l)}\big[h_{si}^{(l+1)},\dots,
         h_{si+s-1}^{(l+1)}\big]\Big),\qquad f=\frac1h\,a^\top h^{(1)},
 
-    with fan-in :math:`F_L=sV` and :math:`F_l=sh` below, standard normal initial weights, and steps
-    of :math:`h` times the learning rate (mean-field scaling, in which features are learned at any
-    width). The loss is the cross-entropy of the softmax of :math:`f`.
+    with the standardised one-hot leaves :math:`h^{(L+1)}`, fan-in :math:`F_L=sV` and :math:`F_l=sh`
+    below, standard normal initial weights, and steps of :math:`h` times the learning rate (mean-field
+    scaling). The loss is the cross-entropy of the softmax of :math:`f`; the accuracy rises around
+    :math:`n_cm^L` strings (arXiv:2307.02129; derivations/hierarchy (27)).
 
     Parameters
     ----------
@@ -35,54 +30,30 @@ class HierarchicalCNN(StringNetwork):
     width : int
         Number :math:`h` of channels of each layer.
     learning_rate : float
-        Step of the descent, before the factor :math:`h`; falls to 0 as a cosine over `max_epochs`.
-        At about 1 all activations become zero, and the network predicts one label.
-    momentum : float
-        Momentum of the descent, from 0 to below 1.
-    batch_size : int
-        Strings per step.
-    max_epochs : int
-        Largest number of passes over the strings.
+        Step before the factor :math:`h`; falls to 0 as a cosine. At about 1 all activations become zero.
+    momentum, batch_size, max_epochs : float and int
+        Momentum of the descent, strings per step, and largest number of passes over the strings.
     stop_loss : float
         Training ends when the mean training loss of an epoch is at most this.
     shared : bool
-        True: one filter per layer, for all positions. False: each position has weights of its own
-        (locally connected network).
+        True: one filter per layer. False: each position has weights of its own (locally connected).
     validation_fraction : float
-        Share of the strings on which the loss is measured after each epoch; the weights of the best
-        epoch are kept. Useful if labels are random given the string, as a masked leaf is. 0: the last
-        weights are kept.
-    vocabulary : int, optional
-        Number :math:`V` of symbols, at most 8192; default: the largest training symbol plus 1.
-    blank : int, optional
-        Largest symbol, if it is a blank (:class:`~solvable.targets.SparseRandomHierarchy`): its vector
-        is zero, and it replaces `vocabulary`.
+        Share of the strings that choose the epoch whose weights are kept; 0 keeps the last weights.
+    vocabulary, blank : int, optional
+        Number :math:`V` of symbols, at most 8192, default the largest training symbol plus 1; or the
+        largest symbol, if it is a blank (:class:`~solvable.targets.SparseRandomHierarchy`), whose
+        vector is zero.
     random_state : int, Generator, RandomState or None
         Seed of the weights and of the order of the strings.
 
     Attributes
     ----------
-    classes_ : ndarray of shape (C,)
-        Labels.
-    depth_ : int
-        Number :math:`L` of hidden layers, for strings of :math:`s^L` symbols.
-    vocabulary_ : int
-        Number of symbols.
-    weights_ : list of ndarray of shape (groups, fan-in, width)
-        Weights of the layers, the one that reads the leaves first.
-    readout_ : ndarray of shape (width, C)
-        Weights of the output.
+    classes_, depth_, vocabulary_, n_iter_ : ndarray and int
+        Labels, number :math:`L` of hidden layers, number of symbols, and number of epochs.
+    weights_, readout_ : list of ndarray of shape (groups, fan-in, width), and ndarray of shape (width, C)
+        Weights of the layers, the one that reads the leaves first, and of the output.
     loss_curve_, validation_curve_ : list of float
         Mean losses of the epochs on training and validation strings.
-    n_iter_ : int
-        Number of epochs.
-
-    Notes
-    -----
-    An epoch takes about :math:`6n\,s^Lh(V+h/(s-1))` operations in single precision. The test
-    accuracy rises from chance to 1 around :math:`P^*=n_cm^L` strings (arXiv:2307.02129, an empirical
-    law). The formula is derivations/hierarchy (27). The estimator checks of scikit-learn cannot be
-    used, since their samples are not strings of symbols.
 
     Examples
     --------
@@ -138,25 +109,7 @@ class HierarchicalCNN(StringNetwork):
         ]
 
     def hidden(self, X: Any, level: int) -> np.ndarray:
-        """Return the activations of the layer that reads the patches of a level.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, s ** L)
-            Strings.
-        level : int
-            Level of the patches, from L (the first layer, on the leaves) to 1 (the last one).
-
-        Returns
-        -------
-        ndarray of shape (n, s ** (level - 1), width)
-            Activations at each position of the parents of these patches.
-
-        Raises
-        ------
-        InvalidParameter
-            If there is no such level.
-        """
+        """Return the activations on the patches of a level, shape (n, s ** (level - 1), h)."""
         symbols = self._checked(X)
         check_integer("level", level, 1, self.depth_)
         layer = self.depth_ + 1 - level

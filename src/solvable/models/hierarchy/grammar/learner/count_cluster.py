@@ -109,18 +109,7 @@ class TupleClusterClassifier(StringClassifier):
         raise NotImplementedError
 
     def level_symbols(self, X: Any) -> list[np.ndarray]:
-        """Return the learned symbols of each level, from level L - 1 up to the label.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, s ** L)
-            Strings.
-
-        Returns
-        -------
-        list of ndarray
-            Clusters of shape (n, s ** l) for l = L - 1, ..., 1, then numbers of labels, shape (n, 1).
-        """
+        """Return learned symbols, shape (n, s ** l) for l = L - 1, ..., 1, and labels, shape (n, 1)."""
         symbols, found = symbol_codes(self._checked(X), self.symbols_), []
         for fitted in self.levels_:
             symbols = fitted.of(tuple_numbers(symbols, fitted.base, self.branching))
@@ -128,18 +117,9 @@ class TupleClusterClassifier(StringClassifier):
         return [*found, np.argmax(self._top(symbols), axis=1)[:, None]]
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the share of each label among the strings with the same top tuple.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, s ** L)
-            Strings.
-
-        Returns
-        -------
-        ndarray of shape (n, n_classes)
-            Probabilities; those of all training labels for a top tuple that was never seen.
-        """
+        """Return the share of each label among strings with the same top tuple, (n, n_classes)."""
+        # It is the share among all training labels for a top tuple that was never seen.
+        # It is the share among all training labels for a top tuple that was never seen.
         return self._outputs(self._checked(X))
 
     def _outputs(self, symbols: np.ndarray) -> np.ndarray:
@@ -177,10 +157,9 @@ class CountClusterClassifier(TupleClusterClassifier):
         \hat n_\mu=\sum_i\hat n_{\mu,i},
 
     one block of coordinates per position :math:`i`, are clustered by k-means with weights
-    :math:`\hat n_\mu`. Here :math:`\hat q_{\mu,i}` is the law of the label given :math:`\mu` at
-    position :math:`i`, estimated from :math:`\hat n_{\mu,i}` strings, and :math:`\hat q` that of all
-    labels. Clusters are the symbols of the next level. At the top the most frequent label of each
-    tuple is the prediction.
+    :math:`\hat n_\mu`, where :math:`\hat q_{\mu,i}` is the law of the label given :math:`\mu` at position
+    :math:`i`, and :math:`\hat q` that of all labels. Clusters are the symbols of the next level.
+    Sources: arXiv:2307.02129, Appendix D; derivations/hierarchy (3), (5), (6).
 
     Parameters
     ----------
@@ -189,34 +168,18 @@ class CountClusterClassifier(TupleClusterClassifier):
     n_clusters : int, optional
         Number of clusters of each level; default the number of different symbols of the strings.
     positions : {"concat", "first", "pooled"}
-        Counts of each position in its own block, of the first position only
-        (arXiv:2601.19756), or summed over positions.
+        Counts of each position in its own block, of the first position only, or summed over positions.
     n_init : int
         Starts of k-means.
     random_state : int, RandomState, Generator or None
         Seed of k-means and of the clusters of tuples that were never counted.
     blank : int, optional
-        Largest symbol, if it is a blank (:class:`~solvable.targets.SparseRandomHierarchy`). A tuple of
-        blanks is a blank of the next level, with the number `n_clusters`.
+        Largest symbol, if it is a blank. A tuple of blanks is a blank of the next level.
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        Labels.
-    levels_ : list of TupleClusters
-        Clusters of the tuples of each level, from the leaves up.
-    depth_ : int
-        Number :math:`L` of levels.
-
-    Raises
-    ------
-    InvalidParameter, InvalidData
-        If a parameter is out of range, or the strings have a wrong shape or missing values.
-
-    Notes
-    -----
-    Cost: counting in :math:`O(n s^L)`, and k-means of the observed tuples. Sources: arXiv:2307.02129,
-    Appendix D; derivations/hierarchy (3), (5), (6).
+    classes_, levels_, depth_ : ndarray, list of TupleClusters, and int
+        Labels, clusters of the tuples of each level from the leaves up, and number of levels.
 
     Examples
     --------

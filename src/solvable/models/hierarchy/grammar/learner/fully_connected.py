@@ -11,13 +11,13 @@ from solvable.models.hierarchy.grammar.learner.descent import StringNetwork
 class FullyConnectedNetwork(StringNetwork):
     r"""Fully connected ReLU network on strings, trained by gradient descent.
 
-    .. math::
-
-        h^{(k)}=\max\!\Big(0,\frac{1}{\sqrt{F_k}}W^{(k)}h^{(k-1)}\Big),\qquad f=\frac1h\,a^\top h^{(K)},
+    .. math:: h^{(k)}=\max\!\Big(0,\frac{1}{\sqrt{F_k}}W^{(k)}h^{(k-1)}\Big),\qquad f=\frac1h\,a^\top
+    h^{(K)},
 
     with :math:`h^{(0)}` the flattened standardised one-hot leaves, fan-in :math:`F_1=s^LV`,
-    :math:`F_k=h` above, and the scaling and training of
-    :class:`~solvable.models.hierarchy.grammar.learner.convolutional.HierarchicalCNN`.
+    :math:`F_k=h` above, and scaling, training and attributes of
+    :class:`~solvable.models.hierarchy.grammar.learner.convolutional.HierarchicalCNN`, compared with which
+    it needs about :math:`2^L` times as many strings (arXiv:2307.02129, an empirical law).
 
     Parameters
     ----------
@@ -27,23 +27,10 @@ class FullyConnectedNetwork(StringNetwork):
         Number :math:`h` of neurons of each layer.
     layers : int, optional
         Number :math:`K` of hidden layers; default: :math:`L` for strings of :math:`s^L` symbols.
-    learning_rate, momentum, batch_size, max_epochs, stop_loss, validation_fraction
-        Settings of the training, as of the convolutional network.
-    vocabulary : int, optional
-        Number :math:`V` of symbols, at most 8192; default: the largest training symbol plus 1.
+    learning_rate, momentum, batch_size, max_epochs, stop_loss, validation_fraction, vocabulary
+        As of the convolutional network.
     random_state : int, Generator, RandomState or None
         Seed of the weights and of the order of the strings.
-
-    Attributes
-    ----------
-    classes_, depth_, vocabulary_, weights_, readout_, loss_curve_, validation_curve_, n_iter_
-        As of the convolutional network.
-
-    Notes
-    -----
-    It needs more strings than the convolutional network, by a factor of about :math:`2^L`
-    (arXiv:2307.02129, an empirical law). The estimator checks of scikit-learn cannot be used, since
-    their samples are not strings of symbols.
 
     Examples
     --------

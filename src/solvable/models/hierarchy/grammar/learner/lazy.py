@@ -16,46 +16,11 @@ BLOCK_NUMBERS = 1 << 21
 
 
 def lazy_kernel(X: np.ndarray, Z: np.ndarray, branching: int, vocabulary: int) -> np.ndarray:
-    r"""Return the neural tangent kernel of the infinitely wide hierarchical CNN.
-
-    For leaves with one-hot vectors of mean 0 and norm 1 let :math:`K^{(L+1)}` be their inner products
-    and :math:`\Theta^{(L+1)}=0`. At each level :math:`l=L,\dots,1` and position, with means over the
-    :math:`s` symbols of a patch,
-
-    .. math::
-
-        \rho=\overline{K^{(l+1)}},\quad K^{(l)}=\kappa_1(\rho),\quad
-        \Theta^{(l)}=\kappa_0(\rho)\big(\rho+\overline{\Theta^{(l+1)}}\big),
-
-    with :math:`\kappa_0(\rho)=1-\arccos(\rho)/\pi` and
-    :math:`\kappa_1(\rho)=\rho\,\kappa_0(\rho)+\sqrt{1-\rho^2}/\pi`. The kernel is
-    :math:`K^{(1)}+\Theta^{(1)}`. Shared weights do not change it, since the
-    gradients that arrive at different positions are uncorrelated.
-
-    Parameters
-    ----------
-    X, Z : ndarray of int, shapes (n, s ** L) and (k, s ** L)
-        Strings of symbols from 0 to V - 1, and -1 for a masked leaf.
-    branching : int
-        Number :math:`s` of symbols in a patch.
-    vocabulary : int
-        Number :math:`V` of symbols.
-
-    Returns
-    -------
-    ndarray of shape (n, k)
-        The kernel, between 0 and :math:`L+1`.
-
-    Notes
-    -----
-    Time :math:`O(nk\,s^L)`. Source: the arc-cosine kernels on the tree, derivations/hierarchy (26).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> lazy_kernel(np.array([[0, 1]]), np.array([[0, 1], [1, 0]]), 2, 2).round(3).tolist()
-    [[2.0, 0.0]]
-    """
+    """Return the neural tangent kernel of the infinitely wide hierarchical CNN, shape (n, k)."""
+    # Strings are whole numbers, and -1 for a masked leaf. At each level, with means over the s symbols of
+    # a patch, rho = mean K, K = kappa_1(rho) and Theta = kappa_0(rho) (rho + mean Theta), from the inner
+    # products K of standardised leaves and Theta = 0; the kernel is K + Theta at the top (hierarchy 26).
+    # Shared weights do not change it, since gradients at different positions are uncorrelated.
     # inner products of standardised symbols: 1 if they are equal, else -1 / (V - 1)
     products = np.full((vocabulary + 1, vocabulary + 1), -1 / max(vocabulary - 1, 1))
     products[MASKED] = products[:, MASKED] = 0.0
@@ -82,10 +47,10 @@ def _block(X: np.ndarray, Z: np.ndarray, branching: int, products: np.ndarray) -
 
 
 class LazyCNNClassifier(VocabularyClassifier):
-    r"""The hierarchical CNN in the lazy limit, which learns no features.
+    """The hierarchical CNN in the lazy limit, which learns no features.
 
     An infinitely wide network in the scaling of the neural tangent kernel, trained by the squared loss,
-    is kernel ridge with the kernel of :func:`lazy_kernel`.
+    is kernel ridge regression with this kernel. Time :math:`O(n^2s^L+n^3)`, memory :math:`40n^2` bytes.
 
     Parameters
     ----------
@@ -100,16 +65,8 @@ class LazyCNNClassifier(VocabularyClassifier):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (C,)
-        Labels.
-    readout_ : RidgeFit
-        The fitted ridge.
-
-    Notes
-    -----
-    Time :math:`O(n^2s^L+n^3)` and memory of about :math:`40n^2` bytes. The test error does not reach
-    zero near :math:`P^*` (arXiv:2307.02129). The estimator checks of scikit-learn cannot be used,
-    since their samples are not strings of symbols.
+    classes_, readout_ : ndarray and RidgeFit
+        Labels, and the fitted ridge.
 
     Examples
     --------

@@ -14,16 +14,15 @@ from solvable.models.hierarchy.grammar.learner.count_cluster import TupleCluster
 class OneStepClusterClassifier(TupleClusterClassifier):
     r"""Classifier that clusters the first-layer weights of a network after one gradient step.
 
-    At each level, from the leaves up, a two-layer network with ReLU neurons sees the first tuple
-    :math:`\mu` of each string in one-hot code. All first-layer weights start at the same value, and the
-    second layer is random and fixed. One full-batch step on the cross-entropy moves the weights of a
+    At each level a two-layer ReLU network with equal first-layer weights sees the first tuple :math:`\mu`
+    of each string in one-hot code. One full-batch step on the cross-entropy moves the weights of a
     tuple by a linear image of
 
     .. math:: g_{\mu,\alpha}=\frac{\hat N(\mu;\alpha)-\hat N(\mu)/n_c}{N},
 
     where :math:`\hat N(\mu;\alpha)` counts the strings with first tuple :math:`\mu` and label
-    :math:`\alpha`. In the limit of infinite width the image preserves distances. k-means of these
-    vectors gives the symbols of the next level, for the tuples at all positions.
+    :math:`\alpha`. k-means of these vectors gives the symbols of the next level; rare tuples are close to
+    zero and cluster together. arXiv:2307.02129, Equation 13; derivations/hierarchy (8).
 
     Parameters
     ----------
@@ -40,22 +39,8 @@ class OneStepClusterClassifier(TupleClusterClassifier):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        Labels.
-    levels_ : list of TupleClusters
-        Clusters of the tuples of each level, from the leaves up.
-    depth_ : int
-        Number :math:`L` of levels.
-
-    Raises
-    ------
-    InvalidParameter, InvalidData
-        If a parameter is out of range, or the strings have a wrong shape or missing values.
-
-    Notes
-    -----
-    The vectors are counts, not frequencies: rare tuples are close to zero and cluster together.
-    Sources: arXiv:2307.02129, Equation 13; derivations/hierarchy (8).
+    classes_, levels_, depth_ : ndarray, list of TupleClusters, and int
+        Labels, clusters of the tuples of each level from the leaves up, and number of levels.
 
     Examples
     --------
@@ -105,11 +90,10 @@ def count_gradients(counts: np.ndarray) -> np.ndarray:
 
 
 def gradient_distances(counts: np.ndarray) -> tuple[float, float]:
-    """Mean squared distances of the gradients of two synonyms, and of any two tuples of a level.
-
-    `counts` of labels has shape (parents, rules, classes), with zeros for tuples that no string contains.
-    The ratio of the two numbers is the synonymic sensitivity, 1 without any signal (hierarchy 8).
-    """
+    """Mean squared distances of the gradients of two synonyms, and of any two tuples of a level."""
+    # `counts` of labels has shape (parents, rules, classes), with zeros for tuples that no string
+    # contains. The ratio of the two numbers is the synonymic sensitivity, 1 without any signal
+    # (hierarchy 8).
     parents, rules, classes = counts.shape
     gradients = count_gradients(counts.reshape(-1, classes)).reshape(counts.shape)
     squares, sums = float((gradients**2).sum()), gradients.sum(axis=1)
