@@ -135,7 +135,6 @@ def degree_names(parameters: KernelParameters) -> list[str]:
     return [f"degree {degree}" for degree in DEGREES]
 
 
-MORE_RIDGE = "the predicted amplification of noise exceeds 3; raise ridge or samples"
 REASON = "The theory neglects terms of order 1/d: features of one degree are not Gaussian given the norm."
 
 system = System(
