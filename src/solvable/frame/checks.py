@@ -13,7 +13,7 @@ from solvable.arrays import random_stream
 from solvable.errors import InvalidSystem
 from solvable.frame.claims import Statement, presets_named
 from solvable.frame.points import NO_PREDICTION, Metrics, Point, predicted_or_refused
-from solvable.frame.sources import works_of
+from solvable.frame.references import works_of
 from solvable.frame.system import System
 from solvable.paths import error_line
 

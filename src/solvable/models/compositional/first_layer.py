@@ -9,7 +9,6 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from solvable.arrays import random_stream
-from solvable.models.compositional.diagonal_form import diagonal_forms
 from solvable.models.compositional.latent_moments import TEACHERS, LatentMoments, draw_latent
 from solvable.models.compositional.parameters import CompositionalParameters
 from solvable.models.compositional.theory import (
@@ -19,6 +18,7 @@ from solvable.models.compositional.theory import (
     degree_two_share,
 )
 from solvable.models.compositional.upper_layers import make_target, rotated_basis
+from solvable.models.sequential.target import HierarchicalTarget
 from solvable.moment_spectrum.cubic import check_cubic, cubic_law
 from solvable.moment_spectrum.degree_two_background import quadratic_background
 from solvable.moment_spectrum.latent_draws import LatentDraws, random_features, sample_lean
@@ -33,6 +33,7 @@ from solvable.moment_spectrum.spike_law import (
 )
 from solvable.operators import apply_label_map, standardise
 from solvable.spectra.structured_spikes import compress_sample
+from solvable.teachers.base import LatentTarget
 
 
 @dataclass(frozen=True)
@@ -170,3 +171,40 @@ def _law(
     forms = diagonal_forms(parameters, 8)
     drawn = drawn_background(law, forms, parameters.label_map, always=d <= FEW_INPUTS)
     return replace(law, background=drawn)
+
+
+@dataclass(frozen=True)
+class DiagonalForm(HierarchicalTarget):
+    """Hierarchical target with given weights whose label is the label of a compositional target."""
+
+    strengths: tuple[float, ...] = ()
+    scale: float = 1.0  # Frobenius norm of the last layer B
+    original: LatentTarget | None = None
+
+    @cached_property
+    def weights(self) -> np.ndarray:
+        """Weights lambda_k: the eigenvalues of B, divided by the Frobenius norm of B."""
+        return np.array(self.strengths)
+
+    def label(self, index: np.ndarray) -> np.ndarray:
+        """Standardised label for the index sum_k lambda_k (u_k² - 1) / sqrt(2)."""
+        assert self.original is not None
+        # The original index is s = h^T B h - tr B = |B|_F sum_k lambda_k (u_k² - 1)   (compositional 3).
+        return np.asarray(self.original.label(np.sqrt(2) * self.scale * index))
+
+
+def diagonal_forms(parameters: CompositionalParameters, count: int) -> list[DiagonalForm]:
+    """Diagonal forms of `count` targets that differ in the first layer."""
+    basis = rotated_basis(parameters)
+    return [
+        DiagonalForm(
+            dimension=parameters.dimension,
+            degree=parameters.degree,
+            features=parameters.widths[0],
+            seed=seed,
+            strengths=tuple(basis.weights.tolist()),
+            scale=basis.scale,
+            original=make_target(parameters, seed),
+        )
+        for seed in range(count)
+    ]
