@@ -85,11 +85,7 @@ PRESETS = {
     ),
     "dimensions": Preset(
         "Partition function of binary visible units in 100 to 1,600 dimensions; half a minute.",
-        {
-            "dimension": (100, 200, 400, 800, 1_600),
-            "spike": (2.5,),
-            "sample_ratio": (3.0,),
-        },
+        {"dimension": (100, 200, 400, 800, 1_600), "spike": (2.5,), "sample_ratio": (3.0,)},
         replicates=12,
     ),
 }

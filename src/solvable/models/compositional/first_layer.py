@@ -25,12 +25,7 @@ from solvable.moment_spectrum.latent_draws import LatentDraws, random_features, 
 from solvable.moment_spectrum.operator_draws import drawn_background
 from solvable.moment_spectrum.sample_kernel import SampleKernel, plain_kernel
 from solvable.moment_spectrum.spike_heights import controlled_mean, exact_heights
-from solvable.moment_spectrum.spike_law import (
-    SpikeLaw,
-    check_dimension,
-    check_range,
-    ranking_room,
-)
+from solvable.moment_spectrum.spike_law import SpikeLaw, check_dimension, check_range, ranking_room
 from solvable.operators import apply_label_map, standardise
 from solvable.spectra.structured_spikes import compress_sample
 from solvable.teachers.base import LatentTarget
@@ -121,9 +116,7 @@ def _latent_draws(
 
 
 def _law(
-    parameters: CompositionalParameters,
-    parts: list[LatentMoments],
-    mapped: Sequence[np.ndarray],
+    parameters: CompositionalParameters, parts: list[LatentMoments], mapped: Sequence[np.ndarray]
 ) -> SpikeLaw:
     """Spike theory of the first step, from the draws of all first layers."""
     # The spikes have heights theta_k = E[T (u_k² - 1)]   (compositional 4) and positions and overlaps

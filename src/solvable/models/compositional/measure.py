@@ -9,11 +9,7 @@ import numpy as np
 
 from solvable.fitting.gradient_descent import descend, full_batch
 from solvable.frame.points import Metrics
-from solvable.models.compositional.latent_layers import (
-    form_overlap,
-    later_overlaps,
-    transported,
-)
+from solvable.models.compositional.latent_layers import form_overlap, later_overlaps, transported
 from solvable.models.compositional.later_steps import fresh_rows
 from solvable.models.compositional.parameters import CompositionalParameters
 from solvable.models.compositional.target import CompositionalTarget

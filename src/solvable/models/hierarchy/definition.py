@@ -13,13 +13,7 @@ from solvable.errors import InvalidParameter, quoted, unknown_choice
 from solvable.models.hierarchy.derivations import Parents, check_count, checked_strings
 from solvable.models.hierarchy.encodings import one_hot, tuple_symbols
 from solvable.models.hierarchy.ranks import count_strings
-from solvable.models.hierarchy.rules import (
-    Ensemble,
-    check_sizes,
-    draw_rules,
-    symbol_type,
-    zipf_law,
-)
+from solvable.models.hierarchy.rules import Ensemble, check_sizes, draw_rules, symbol_type, zipf_law
 
 LEAST = {"vocabulary": 2, "rules": 1, "branching": 2, "depth": 1, "seed": 0}
 """Smallest value of each whole number."""

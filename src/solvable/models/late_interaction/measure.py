@@ -79,9 +79,7 @@ def measure(parameters: LateInteractionParameters, rng: np.random.Generator) -> 
 
 
 def _spectral(
-    parameters: LateInteractionParameters,
-    target: LateInteractionTeacher,
-    rng: np.random.Generator,
+    parameters: LateInteractionParameters, target: LateInteractionTeacher, rng: np.random.Generator
 ) -> Metrics:
     """Overlaps of the spectral estimator, thresholds, and the pooled fraction of the same scores."""
     n, d = parameters.queries, target.dimension

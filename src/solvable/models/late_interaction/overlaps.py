@@ -12,11 +12,7 @@ from solvable.models.late_interaction.moments import LateMoments, late_moments
 from solvable.models.late_interaction.parameters import LabelKind
 from solvable.models.late_interaction.teacher import LateInteractionTeacher
 from solvable.spectra.near_semicircle import threshold_ratio
-from solvable.spectra.structured_spikes import (
-    SpikePrediction,
-    compress_sample,
-    predict_spikes,
-)
+from solvable.spectra.structured_spikes import SpikePrediction, compress_sample, predict_spikes
 
 
 @dataclass(frozen=True)
@@ -140,11 +136,7 @@ def predicted_overlaps(
 
 
 def _spikes(
-    moments: LateMoments,
-    heights: np.ndarray,
-    couplings: np.ndarray,
-    dimension: int,
-    queries: float,
+    moments: LateMoments, heights: np.ndarray, couplings: np.ndarray, dimension: int, queries: float
 ) -> SpikePrediction:
     """Spikes of these heights, each alone, in the noise of n queries."""
     # M = (1/2n) sum omega (g g^T - g' g'^T): 2n samples of weights +-omega   (late-interaction 19)

@@ -164,9 +164,7 @@ def normalised(
     return (_standardised if normalisation == "standard" else _ranged)(scores)
 
 
-def _standardised(
-    scores: np.ndarray,
-) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
+def _standardised(scores: np.ndarray) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
     centred = scores - scores.mean(axis=1, keepdims=True)
     deviation = centred.std(axis=1, keepdims=True) + SMALLEST
     result = centred / deviation

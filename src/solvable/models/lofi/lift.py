@@ -41,11 +41,7 @@ class LiftedPrediction:
 
 
 def predict_lifted_filter(
-    law: LabelLaw,
-    *,
-    ratio: float,
-    activation: str = "relu",
-    dimension: int | None = None,
+    law: LabelLaw, *, ratio: float, activation: str = "relu", dimension: int | None = None
 ) -> LiftedPrediction:
     """Predict the upper spectral end of a filter after an infinite lift, for n = O(d) and even labels."""
     check_positive(ratio=ratio)

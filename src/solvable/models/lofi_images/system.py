@@ -14,12 +14,7 @@ PRESETS = {
     ),
     "patches": Preset(
         "Convolutional networks with learned and random filters on digits; under a minute.",
-        {
-            "patch": (3, 5),
-            "width": (100,),
-            "filters": (1,),
-            "samples": (300, 600, 1_000),
-        },
+        {"patch": (3, 5), "width": (100,), "filters": (1,), "samples": (300, 600, 1_000)},
         replicates=8,
     ),
     "backward": Preset(

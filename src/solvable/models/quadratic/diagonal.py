@@ -20,16 +20,8 @@ from solvable.frame.parameters import Parameters
 from solvable.frame.points import Metrics
 from solvable.frame.system import Preset, System
 from solvable.frame.traces import Trace
-from solvable.models.quadratic.diagonal_phases import (
-    PHASE_CLAIMS,
-    DiagonalPhases,
-    phase_diagram,
-)
-from solvable.models.quadratic.diagonal_theory import (
-    DiagonalState,
-    lasso_penalty,
-    solve_diagonal,
-)
+from solvable.models.quadratic.diagonal_phases import PHASE_CLAIMS, DiagonalPhases, phase_diagram
+from solvable.models.quadratic.diagonal_theory import DiagonalState, lasso_penalty, solve_diagonal
 
 
 class DiagonalParameters(Parameters):

@@ -222,10 +222,7 @@ def solve_narrow(
     measure = as_measure(target)
     problem = _Problem(measure, width_ratio, sample_ratio, label_noise, regularisation)
     wide = solve_quadratic(
-        measure,
-        sample_ratio=sample_ratio,
-        label_noise=label_noise,
-        regularisation=regularisation,
+        measure, sample_ratio=sample_ratio, label_noise=label_noise, regularisation=regularisation
     )
     if wide.rank_fraction <= width_ratio:
         return problem.state(wide.effective_noise)

@@ -216,10 +216,7 @@ def _moments(parameters: SequentialParameters) -> FiniteSizeMoments:
         targets = targets[:4]
         draws = int(np.clip(1e10 / (d**3 * p * 4), DRAWS / 5, DRAWS / 2.5))
     return finite_size_moments(
-        targets,
-        label_map=parameters.label_map,
-        correction=parameters.correction,
-        draws=draws,
+        targets, label_map=parameters.label_map, correction=parameters.correction, draws=draws
     )
 
 

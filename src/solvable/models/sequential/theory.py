@@ -163,10 +163,7 @@ def predict_from(moments: FiniteSizeMoments, samples: float | np.ndarray) -> Seq
 
 
 def _next_order(
-    moments: FiniteSizeMoments,
-    spectrum: Spectrum,
-    errors: dict[str, np.ndarray],
-    sizes: np.ndarray,
+    moments: FiniteSizeMoments, spectrum: Spectrum, errors: dict[str, np.ndarray], sizes: np.ndarray
 ) -> tuple[Spectrum, dict[str, np.ndarray]]:
     """Correct the formula by its difference from operators drawn in a smaller dimension."""
     # The formula treats the contraction {B, .} as freely independent of the noise. In fact the noise is a

@@ -7,13 +7,7 @@ import numpy as np
 from solvable.errors import NotConverged
 from solvable.frame.points import Metrics
 from solvable.message_passing.attention_channels import HardmaxAttention, SoftmaxAttention
-from solvable.message_passing.loop import (
-    Denoiser,
-    MessagePassingResult,
-    Sensors,
-    Start,
-    settle,
-)
+from solvable.message_passing.loop import Denoiser, MessagePassingResult, Sensors, Start, settle
 from solvable.message_passing.outputs import Messages
 from solvable.message_passing.signal_laws import signal_denoiser
 from solvable.models.attention.indexed.layers import LayerSensors, layer_denoiser

@@ -33,11 +33,7 @@ PRESETS = {
     ),
     "tokens": Preset(
         "Softmax of two and three tokens at equal numbers of indices shown, 80 dimensions; 30 s.",
-        {
-            "dimension": (80,),
-            "tokens": (2, 3),
-            "sample_ratio": (0.04, 0.1),
-        },
+        {"dimension": (80,), "tokens": (2, 3), "sample_ratio": (0.04, 0.1)},
         replicates=12,
     ),
     "descent": Preset(
@@ -51,12 +47,7 @@ PRESETS = {
     ),
     "layers": Preset(
         "Two layers of attention with noisy logits, 40 and 100 dimensions; a minute.",
-        {
-            "layers": (2,),
-            "dimension": (40, 100),
-            "noise": (0.2,),
-            "sample_ratio": (0.1, 0.2, 0.35),
-        },
+        {"layers": (2,), "dimension": (40, 100), "noise": (0.2,), "sample_ratio": (0.1, 0.2, 0.35)},
         replicates=12,
     ),
     "dimensions": Preset(

@@ -12,11 +12,7 @@ from solvable.models.attention.single_head.parameters import AXIS, SingleHeadPar
 PRESETS = {
     "quick": Preset(
         "Two tokens in 60 dimensions, below and above the interpolation threshold; under a minute.",
-        {
-            "dimension": (60,),
-            "sample_ratio": (0.15, 0.3, 0.6, 1.0),
-            "noiseless_samples": (400,),
-        },
+        {"dimension": (60,), "sample_ratio": (0.15, 0.3, 0.6, 1.0), "noiseless_samples": (400,)},
         replicates=6,
     ),
     "recovery": Preset(
@@ -78,11 +74,7 @@ PRESETS = {
     ),
     "matrix": Preset(
         "Weights with weight decay against the matrix S with a Frobenius penalty; half a minute.",
-        {
-            "dimension": (50,),
-            "trained": ("weights", "matrix"),
-            "sample_ratio": (0.15, 0.3, 0.6),
-        },
+        {"dimension": (50,), "trained": ("weights", "matrix"), "sample_ratio": (0.15, 0.3, 0.6)},
         replicates=6,
     ),
     "paper": Preset(

@@ -20,11 +20,7 @@ from solvable.models.quadratic.network.factorised import solve_factorised
 from solvable.models.quadratic.network.feature_groups import feature_groups, group_means
 from solvable.models.quadratic.network.parameters import QuadraticParameters
 from solvable.models.quadratic.network.sensing import GaussianSensing, SampleSensing, Sensing
-from solvable.models.quadratic.network.solutions import (
-    NOISELESS_PENALTY,
-    measure_of,
-    penalty_of,
-)
+from solvable.models.quadratic.network.solutions import NOISELESS_PENALTY, measure_of, penalty_of
 from solvable.models.quadratic.network.solvers import QuadraticSolution, objective, solve_fista
 from solvable.models.quadratic.network.spectral_phase import outlier_edge
 from solvable.models.quadratic.network.spectrum import spectral_estimate

@@ -25,12 +25,7 @@ NOISELESS_PENALTY = 5e-3
 
 def state_of(parameters: QuadraticParameters) -> QuadraticState:
     """Saddle point at a parameter set."""
-    return _state(
-        _key(parameters),
-        parameters.ratio,
-        parameters.noise,
-        penalty_of(parameters),
-    )
+    return _state(_key(parameters), parameters.ratio, parameters.noise, penalty_of(parameters))
 
 
 def penalty_of(parameters: QuadraticParameters) -> float:

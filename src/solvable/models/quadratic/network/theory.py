@@ -59,11 +59,7 @@ class QuadraticState:
 
 
 def solve_quadratic(
-    target: Measure | np.ndarray,
-    *,
-    sample_ratio: float,
-    label_noise: float,
-    regularisation: float,
+    target: Measure | np.ndarray, *, sample_ratio: float, label_noise: float, regularisation: float
 ) -> QuadraticState:
     r"""Predict a trained network in the limit of many dimensions: its unique :math:`(\delta,b)`.
 
@@ -195,11 +191,7 @@ def _extrapolated(states: Sequence[QuadraticState], ratio: float) -> float | Non
 
 
 def state_at(
-    target: Measure | np.ndarray,
-    *,
-    effective_noise: float,
-    threshold: float,
-    label_noise: float,
+    target: Measure | np.ndarray, *, effective_noise: float, threshold: float, label_noise: float
 ) -> QuadraticState:
     r"""Predict the network with given :math:`(\delta,b)`; :math:`(\alpha,\tilde\lambda)` is explicit.
 

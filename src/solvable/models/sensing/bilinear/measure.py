@@ -13,10 +13,7 @@ from solvable.message_passing.signal_laws import signal_denoiser
 from solvable.models.sensing.bilinear.nuclear_norm import least_nuclear_norm
 from solvable.models.sensing.bilinear.parameters import HELD, BilinearParameters
 from solvable.models.sensing.free_entropy import scored_information
-from solvable.operators.rectangular_sensors import (
-    MatrixSensors,
-    generated_sensors,
-)
+from solvable.operators.rectangular_sensors import MatrixSensors, generated_sensors
 
 TEST_SAMPLES = 2_000
 """Number of test samples; fewer are drawn for large matrices."""
@@ -83,10 +80,7 @@ def measure(parameters: BilinearParameters, rng: np.random.Generator) -> Metrics
 
 
 def estimate(
-    parameters: BilinearParameters,
-    sensors: MatrixSensors,
-    y: np.ndarray,
-    rng: np.random.Generator,
+    parameters: BilinearParameters, sensors: MatrixSensors, y: np.ndarray, rng: np.random.Generator
 ) -> tuple[np.ndarray | None, float | None]:
     """Estimates (starts, d, L), None without convergence, and the variance of a posterior mean."""
     if parameters.estimator == "message-passing":

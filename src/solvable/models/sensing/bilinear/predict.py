@@ -11,11 +11,7 @@ from solvable.message_passing.rectangular_signal import RectangularSignal
 from solvable.message_passing.signal_evolution import signal_evolution
 from solvable.models.sensing.bilinear.nuclear_norm import nuclear_norm_error
 from solvable.models.sensing.bilinear.parameters import BilinearParameters
-from solvable.models.sensing.free_entropy import (
-    entropy_metrics,
-    free_entropy,
-    label_information,
-)
+from solvable.models.sensing.free_entropy import entropy_metrics, free_entropy, label_information
 from solvable.spectra.nuclear_norm import nuclear_norm_ratio
 
 STEEPEST = 3.0

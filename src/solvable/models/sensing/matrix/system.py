@@ -56,11 +56,7 @@ PRESETS = {
     ),
     "universality": Preset(
         "Rank-one and Gaussian measurements in 60 dimensions; a minute.",
-        {
-            "dimension": (60,),
-            "sensors": ("goe", "rank-one"),
-            "sample_ratio": (0.2, 0.3, 0.45, 0.7),
-        },
+        {"dimension": (60,), "sensors": ("goe", "rank-one"), "sample_ratio": (0.2, 0.3, 0.45, 0.7)},
         replicates=10,
     ),
     "signs": Preset(

@@ -8,14 +8,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from solvable.arrays import (
-    ArraySource,
-    Source,
-    as_source,
-    check_integer,
-    check_real,
-    random_stream,
-)
+from solvable.arrays import ArraySource, Source, as_source, check_integer, check_real, random_stream
 from solvable.errors import InvalidData, InvalidParameter, unknown_choice
 from solvable.fitting.inputs import is_source_like, seed_from
 from solvable.models.hierarchy.grammar.learner.filters import (

@@ -102,7 +102,4 @@ def gradient_distances(counts: np.ndarray) -> tuple[float, float]:
     tuples = parents * rules
     everything = tuples * squares - float((sums.sum(axis=0) ** 2).sum())
     pairs = parents * rules * (rules - 1) / 2
-    return (
-        synonyms / pairs if pairs else float("nan"),
-        everything / (tuples * (tuples - 1) / 2),
-    )
+    return (synonyms / pairs if pairs else float("nan"), everything / (tuples * (tuples - 1) / 2))
