@@ -10,18 +10,173 @@ from solvable.frame.agreement import Agreement, Cell
 from solvable.frame.conditions import above, at_least, at_most, between, one_of
 from solvable.frame.estimates import Estimate, Slope
 from solvable.frame.points import Point
-from solvable.models.hierarchy.grammar.accuracy import (
-    ALONG,
-    HIERARCHICAL,
-    classifies,
-    crossing_ratio,
-    reach,
-    scarce,
-)
 from solvable.models.hierarchy.grammar.figures import ancestor_names, level_names
-from solvable.models.hierarchy.grammar.network_claims import NETWORK_CLAIMS
-from solvable.models.hierarchy.grammar.parameters import AXIS
-from solvable.models.hierarchy.grammar.sparse_claims import SPARSE_CLAIMS
+from solvable.models.hierarchy.grammar.parameters import AXIS, RandomHierarchyParameters
+
+HIERARCHICAL = ("layerwise", "count-cluster", "cnn")
+"""Estimators that learn the hierarchy, level by level or as a deep network."""
+
+ALONG = (AXIS.parameter, *AXIS.ignore)
+
+
+def classifies(setting: RandomHierarchyParameters) -> bool:
+    """Return True for classification with equally likely rules that carry a signal."""
+    return setting.task == "classification" and not setting.zipf and setting.ensemble != "latin"
+
+
+def log_strings(setting: RandomHierarchyParameters) -> float:
+    """Logarithm of the number of strings, n_c (m (s_0 + 1)^s)^((s^L - 1) / (s - 1))."""
+    choices = (setting.branching**setting.depth - 1) / (setting.branching - 1)
+    ways = np.log(setting.rules) + setting.branching * np.log(setting.width)
+    return float(np.log(setting.n_classes) + choices * ways)
+
+
+def scarce(setting: RandomHierarchyParameters) -> bool:
+    """Return True if there are at least eight times as many strings as training strings."""
+    return bool(np.log(8 * setting.n_samples) <= log_strings(setting))
+
+
+def reach(setting: RandomHierarchyParameters) -> float:
+    """Difference between perfect and chance accuracy."""
+    return 1 - 1 / setting.n_classes
+
+
+def crossing_ratio(points: Sequence[Point], left: float = 0.5) -> float | None:
+    """Samples over P* at which a share of the error of chance is left; None outside the points."""
+    ordered = sorted(points, key=lambda point: point.setting.ratio)
+    x = np.log([point.setting.ratio for point in ordered])
+    accuracy = np.array([float(point.mean("test_accuracy")) for point in ordered])
+    wanted = 1 - left * reach(points[0].setting)
+    above = int(np.argmax(accuracy >= wanted))
+    if above == 0:
+        return None
+    share = (wanted - accuracy[above - 1]) / (accuracy[above] - accuracy[above - 1])
+    return float(np.exp(x[above - 1] + share * (x[above] - x[above - 1])))
+
+
+NETWORK_PAPER = "arXiv:2307.02129"
+SETTINGS = ("vocabulary", "rules", "branching", "depth", "classes")
+
+
+EQUAL = {"task": "classification", "zipf": 0, "blanks": 0}
+
+
+def correlated_lead(points: Sequence[Point]) -> tuple[float, float] | None:
+    """Accuracy with correlated rules minus that with a Latin square, in units of perfect minus chance."""
+    accuracy = {p.setting.ensemble: float(p.mean("test_accuracy")) for p in points}
+    if not {"first", "latin"} <= accuracy.keys():
+        return None
+    return (accuracy["first"] - accuracy["latin"]) / reach(points[0].setting), 1.0
+
+
+def sizes_at(
+    points: Sequence[Point], estimator: str, left: float
+) -> dict[str, tuple[Point, float]]:
+    """First point and logarithm of the strings at which an error is left, for each grammar."""
+    groups: dict[str, list[Point]] = {}
+    for point in points:
+        if point.setting.estimator == estimator:
+            key = str([getattr(point.setting, name) for name in SETTINGS])
+            groups.setdefault(key, []).append(point)
+    found = {key: crossing_ratio(group, left) for key, group in groups.items()}
+    return {
+        key: (groups[key][0], float(np.log(ratio * groups[key][0].setting.threshold)))
+        for key, ratio in found.items()
+        if ratio is not None
+    }
+
+
+def factor_per_level(points: Sequence[Point]) -> tuple[float, float] | None:
+    """Factor per level by which a network without shared weights needs more strings; expected 2."""
+    shared, full = (sizes_at(points, name, 0.5) for name in ("cnn", "fully-connected"))
+    rows = [(shared[k][0].setting.depth, full[k][1] - shared[k][1]) for k in shared if k in full]
+    depths = np.array([depth for depth, _ in rows], dtype=float)
+    if len(rows) < 2 or np.ptp(depths) < 1:
+        return None
+    return float(np.exp(np.polyfit(depths, [ratio for _, ratio in rows], 1)[0])), 2.0
+
+
+def power_of_strings(points: Sequence[Point]) -> tuple[float, float] | None:
+    """Slope of the logarithm of the strings that a shallow network needs, against that of all strings."""
+    rows = [
+        (log_strings(point.setting), size)
+        for point, size in sizes_at(points, "shallow", 0.1).values()
+    ]
+    table = np.array(rows).reshape(-1, 2)
+    if len(table) < 3 or np.ptp(table[:, 0]) < np.log(64):
+        return None
+    return float(np.polyfit(table[:, 0], table[:, 1], 1)[0]), 1.0
+
+
+NETWORK_CLAIMS = (
+    Estimate("learning-needs-correlations",
+        "A network learns if single symbols are correlated with the label, and not if they are not.",
+        f"{NETWORK_PAPER}, Figure 9; derivations/hierarchy (5)", estimate=correlated_lead,
+        apart=("ensemble",), fewest=2, within=0.2, power=0.5,
+        because="0.2: at a few P* the hierarchy is not learned perfectly.",
+        where=(
+            {**EQUAL, "estimator": "cnn", "ratio": between(4, 64)}, lambda p: scarce(p.setting)
+        ),
+        missing="needed: estimator=cnn and ensemble=first,latin at a sample ratio of at least 4, far "
+        "from all strings; run with --preset quick --set estimator=cnn ensemble=first,latin "
+        "vocabulary=6 rules=6 sample_ratio=4"),
+    Estimate("factor-of-shared-weights",
+        "The factor by which a fully connected network needs more strings than a convolutional one "
+        "doubles with each level.", f"{NETWORK_PAPER}, Section IV", estimate=factor_per_level,
+        apart=(*ALONG, "estimator", "depth"), fewest=8, relative=True, within=0.2, power=0.6,
+        because="20 %: the law is empirical, and crossings are interpolated between few sizes.",
+        where={**EQUAL, "ensemble": "first", "estimator": one_of("cnn", "fully-connected")},
+        missing="needed: estimator=cnn,fully-connected at two depths, on both sides of their thresholds; "
+        "run with --preset networks"),
+    Estimate("shallow-networks-need-all-strings",
+        "A network of one hidden layer needs a fixed share of all strings of the grammar.",
+        f"{NETWORK_PAPER}, Figure 2", estimate=power_of_strings, apart=(*ALONG, *SETTINGS), fewest=9,
+        within=0.2,
+        power=0.45,  # a deep network would have the power 3/7
+        because="0.2: the share depends on the size of the grammar, by a factor of about two.",
+        where={**EQUAL, "ensemble": "first", "estimator": "shallow"},
+        missing="fewer than three grammars with estimator=shallow whose numbers of strings span a factor "
+        "of 64; run with --preset shallow"),
+)  # fmt: skip
+
+
+def sparsity_power(points: Sequence[Point]) -> tuple[float, float] | None:
+    """Slope of the log of the crossing sample size against log(s_0 + 1), and the predicted power."""
+    groups: dict[int, list[Point]] = {}
+    for point in points:
+        groups.setdefault(point.setting.width, []).append(point)
+    sizes = {width: crossing_ratio(group) for width, group in groups.items()}
+    found = [(width, size) for width, size in sizes.items() if size is not None]
+    if len(found) < 3:
+        return None
+    x, y = np.log(np.array(found)).T
+    return float(np.polyfit(x, y, 1)[0]), float(points[0].setting.sparsity_power)
+
+
+SPARSE_CLAIMS = (
+    Agreement("leaf-counts",
+        "The counts of one leaf contain the predicted share of correlations with the label.",
+        "leaf_counts", "derivations/hierarchy (36)", relative=True,
+        within=lambda cell: 0.08 + 0.5 / cell.setting.vocabulary,
+        because="8 %, plus 0.5/V: one grammar differs from the mean over grammars.",
+        where=lambda cell: classifies(cell.setting) and cell.expected >= 1.5, power=0.3,
+        missing="no point has so many strings that the counts of a leaf are 1.5 times those of sampling "
+        "alone; raise sample_ratio"),
+    Estimate("blanks-multiply-strings",
+        "With s_0 blanks per symbol a learner needs (s_0 + 1)^k times as many strings. The power k is 2 "
+        "for convolutional networks at any depth and L without shared weights; it is s for tuples that "
+        "are counted at all positions together, and s + L - 1 at the first one.",
+        "arXiv:2404.10727, Section 6; derivations/hierarchy (35), (36)",
+        estimate=sparsity_power, apart=(*ALONG, "blanks"), fewest=6, within=0.45, power=0.3,
+        because="0.45: the power of networks is empirical, and crossings are interpolated between few "
+        "sizes.",
+        where=lambda point: (
+            classifies(point.setting) and point.setting.ensemble == "first"
+            and point.setting.sparsity_power is not None
+        ),
+        missing="needed: cnn, locally-connected or count-cluster with positions=first or pooled, at "
+        "three numbers of blanks and on both sides of P*; run with --preset sparse"),
+)  # fmt: skip
 
 
 def has_statistics(cell: Cell) -> bool:
@@ -113,8 +268,6 @@ def bounded(cell: Cell) -> bool:
     chosen = has_statistics(cell) and setting.ensemble == "first" and not setting.zipf
     return chosen and cell.entry != 0 and cell.predicted("worst_error_bound") <= 0.5
 
-
-SETTINGS = ("vocabulary", "rules", "branching", "depth", "classes")
 
 CLAIMS = (
     Agreement("synonymic-sensitivity",
