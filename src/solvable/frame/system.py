@@ -6,7 +6,7 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any, ClassVar
 
@@ -35,9 +35,15 @@ class Preset:
     description: str
     """One line: what the preset shows and how long it takes."""
     grid: Mapping[str, Sequence[Any]]
-    """Values of each parameter; the study takes all combinations."""
+    """Values of each parameter; the study takes all combinations, also with those of `fixed`."""
     replicates: int = 3
     """Independent repetitions per point."""
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    """Parameters with one value each."""
+
+    def __post_init__(self) -> None:
+        values = {name: (value,) for name, value in self.fixed.items()}
+        object.__setattr__(self, "grid", {**values, **self.grid})
 
 
 class System:

@@ -14,8 +14,9 @@ PRESETS = {
     ),
     "patches": Preset(
         "Convolutional networks with learned and random filters on digits; under a minute.",
-        {"patch": (3, 5), "width": (100,), "filters": (1,), "samples": (300, 600, 1_000)},
+        {"patch": (3, 5), "samples": (300, 600, 1_000)},
         replicates=8,
+        fixed={"width": 100, "filters": 1},
     ),
     "backward": Preset(
         "Filters coupled backwards (BackLoFi), digits; under a minute.",
@@ -44,8 +45,9 @@ PRESETS = {
     ),
     "classes": Preset(
         "Ten classes, one per digit; about a minute.",
-        {"task": ("ten-class",), "filters": (1,), "samples": (200, 400, 800)},
+        {"samples": (200, 400, 800)},
         replicates=8,
+        fixed={"task": "ten-class", "filters": 1},
     ),
     "paper": Preset(
         "MNIST, 5,000 images, even or odd (extra `data`); about ten minutes.",

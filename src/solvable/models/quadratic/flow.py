@@ -334,24 +334,15 @@ system = System(
     presets={
         "scaling": Preset(
             "Risk against time and width with a hundred features; a minute.",
-            {
-                "dimension": [120],
-                "features": [120],
-                "exponent": [1.5],
-                "width": [4, 8, 15, 120],
-                "time": [20, 40, 80, 160, 1000],
-            },
+            {"width": [4, 8, 15, 120], "time": [20, 40, 80, 160, 1000]},
             replicates=3,
+            fixed={"dimension": 120, "features": 120, "exponent": 1.5},
         ),
         "samples": Preset(
             "Online descent with few samples in each step at three dimensions; half a minute.",
-            {
-                "dimension": [30, 60, 120],
-                "time": [15],
-                "learning_rate": [0.05],
-                "batch": [1, 2, 3, 4, 5, 6, 8, 10, 12, 15],
-            },
+            {"dimension": [30, 60, 120], "batch": [1, 2, 3, 4, 5, 6, 8, 10, 12, 15]},
             replicates=40,
+            fixed={"time": 15, "learning_rate": 0.05},
         ),
         "quick": Preset(
             "Eight features and twelve units; ten seconds.",

@@ -38,28 +38,21 @@ PRESETS = {
     ),
     "descent": Preset(
         "Gradient descent from 16 random starts and their average, 48 dimensions; a minute.",
-        {
-            "dimension": (48,),
-            "estimator": ("gradient-descent",),
-            "sample_ratio": (0.06, 0.08, 0.12),
-        },
+        {"sample_ratio": (0.06, 0.08, 0.12)},
         replicates=8,
+        fixed={"dimension": 48, "estimator": "gradient-descent"},
     ),
     "layers": Preset(
         "Two layers of attention with noisy logits, 40 and 100 dimensions; a minute.",
-        {"layers": (2,), "dimension": (40, 100), "noise": (0.2,), "sample_ratio": (0.1, 0.2, 0.35)},
+        {"dimension": (40, 100), "sample_ratio": (0.1, 0.2, 0.35)},
         replicates=12,
+        fixed={"layers": 2, "noise": 0.2},
     ),
     "dimensions": Preset(
         "One setting in 40 to 100 dimensions: the error approaches its limit as 1/d.",
-        {
-            "dimension": (40, 60, 100),
-            "tokens": (3,),
-            "activation": ("linear",),
-            "noise": (0.25,),
-            "sample_ratio": (0.1, 0.2),
-        },
+        {"dimension": (40, 60, 100), "sample_ratio": (0.1, 0.2)},
         replicates=16,
+        fixed={"tokens": 3, "activation": "linear", "noise": 0.25},
     ),
 }
 

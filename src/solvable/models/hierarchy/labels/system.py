@@ -30,17 +30,16 @@ PRESETS = {
     ),
     "majority": Preset(
         "Two levels of majorities of three over 14 inputs, after one and two blocks; half a minute.",
-        {
-            "gate": ("majority",),
-            "dimension": (14,),
-            "labels": (8,),
-            "depth": (2,),
-            "blocks": (1, 2),
-            "folds": (4,),
-            "threshold": (0.025,),
-            "samples": (150, 240, 360, 480, 800, 1100, 1250, 1500),
-        },
+        {"blocks": (1, 2), "samples": (150, 240, 360, 480, 800, 1100, 1250, 1500)},
         replicates=16,
+        fixed={
+            "gate": "majority",
+            "dimension": 14,
+            "labels": 8,
+            "depth": 2,
+            "folds": 4,
+            "threshold": 0.025,
+        },
     ),
 }
 

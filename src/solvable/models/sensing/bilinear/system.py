@@ -35,23 +35,15 @@ PRESETS = {
     ),
     "ranks": Preset(
         "Square matrices with 30 rows and four ranks without noise; a minute.",
-        {
-            "dimension": (30,),
-            "rank_ratio": (0.1, 0.2, 0.5, 1.0),
-            "noise": (0.0,),
-            "sample_ratio": (0.04, 0.08, 0.15, 0.28, 0.5, 0.65),
-        },
+        {"rank_ratio": (0.1, 0.2, 0.5, 1.0), "sample_ratio": (0.04, 0.08, 0.15, 0.28, 0.5, 0.65)},
         replicates=6,
+        fixed={"dimension": 30, "noise": 0.0},
     ),
     "aspects": Preset(
         "Four aspect ratios up to 10 with noise; a minute.",
-        {
-            "dimension": (20,),
-            "aspect": (1.0, 2.0, 5.0, 10.0),
-            "noise": (0.1,),
-            "sample_ratio": (0.15, 0.25, 0.4, 0.6),
-        },
+        {"aspect": (1.0, 2.0, 5.0, 10.0), "sample_ratio": (0.15, 0.25, 0.4, 0.6)},
         replicates=8,
+        fixed={"dimension": 20, "noise": 0.1},
     ),
     "shapes": Preset(
         "Two ranks, two aspect ratios, with and without noise; two minutes.",
@@ -67,24 +59,18 @@ PRESETS = {
     "nuclear-norm": Preset(
         "The least nuclear norm against message passing, three ranks without noise; two minutes.",
         {
-            "dimension": (30,),
             "rank_ratio": (0.1, 0.2, 0.5),
-            "noise": (0.0,),
             "estimator": ("message-passing", "nuclear-norm"),
             "sample_ratio": (0.1, 0.25, 0.45, 0.65, 0.85, 1.0),
         },
         replicates=8,
+        fixed={"dimension": 30, "noise": 0.0},
     ),
     "descent": Preset(
         "Gradient descent from 16 random starts and its average, two learning rates; a minute.",
-        {
-            "dimension": (40,),
-            "noise": (0.0,),
-            "estimator": ("gradient-descent",),
-            "learning_rate": (0.1, 0.7),
-            "sample_ratio": (0.1, 0.2, 0.25, 0.3),
-        },
+        {"learning_rate": (0.1, 0.7), "sample_ratio": (0.1, 0.2, 0.25, 0.3)},
         replicates=8,
+        fixed={"dimension": 40, "noise": 0.0, "estimator": "gradient-descent"},
     ),
 }
 
