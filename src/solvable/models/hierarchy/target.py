@@ -25,34 +25,25 @@ from solvable.models.hierarchy.rules import symbol_type
 class RandomHierarchy(ExactLaws, LabelledStrings):
     r"""Grammar in which a label produces a string of symbols by random rules, level by level.
 
-    Level 0 is the label and level :math:`L` are the :math:`s^L` leaves that a learner sees. Each
-    symbol of a level becomes one of :math:`m` tuples of :math:`s` symbols of the next level. No tuple
-    has two parents, so that the label is a function of the string. Tuples with the same parent are
-    synonyms.
-    Sources: arXiv:2307.02129 and arXiv:2601.19756, Definition 3; derivations/hierarchy (1), (2).
+    Each symbol of a level becomes one of :math:`m` tuples of :math:`s` symbols of the next one, from the
+    label (level 0) to the :math:`s^L` leaves. No tuple has two parents, so that the label is a function
+    of the string; tuples with the same parent are synonyms. arXiv:2307.02129; arXiv:2601.19756,
+    Definition 3; derivations/hierarchy (1), (2).
 
     Parameters
     ----------
-    vocabulary : int
-        Number :math:`V` of symbols of each level below the label, at least 2.
-    rules : int
-        Number :math:`m` of rules of each symbol, at least 1.
-    branching : int
-        Number :math:`s` of symbols in a tuple, at least 2.
-    depth : int
-        Number :math:`L` of levels below the label, at least 1.
+    vocabulary, rules, branching, depth : int
+        Numbers :math:`V\ge2` of symbols of each level, :math:`m\ge1` of rules of each symbol,
+        :math:`s\ge2` of symbols in a tuple, and :math:`L\ge1` of levels below the label.
     classes : int
         Number :math:`n_c` of labels; 0 means as many as symbols.
     ensemble : {"first", "uniform", "latin"}
-        Law of the rules. "uniform": tuples drawn without replacement from all :math:`V^s`
-        (arXiv:2307.02129). "first": the same, but each symbol is equally often the first of a tuple
-        (arXiv:2601.19756, Proposition 19). "latin": the parent of :math:`(a, b)` is a permutation of
-        :math:`a+b` modulo :math:`V`, so that no single symbol depends on the label.
-    zipf : float
+        "uniform": tuples drawn without replacement from all :math:`V^s`. "first": the same, but each
+        symbol is equally often the first of a tuple. "latin": the parent of :math:`(a, b)` is a
+        permutation of :math:`a+b` modulo :math:`V`, so that no single symbol depends on the label.
+    zipf, zipf_levels : float, and tuple of int
         Exponent :math:`a\ge0` of the probabilities :math:`f_k\propto k^{-(1+a)}` of the rules of a
-        symbol at the levels `zipf_levels`; 0 means that all rules are equally likely.
-    zipf_levels : tuple of int
-        Levels 1 to :math:`L` whose tuples have these probabilities; empty means the leaves.
+        symbol at these levels (empty: the leaves); 0 means that all rules are equally likely.
     seed : int
         Seed of the rules.
 

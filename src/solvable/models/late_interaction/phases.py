@@ -227,25 +227,19 @@ def train_phases(
 ) -> list[Checkpoint]:
     """Train a student through phases, from Gaussian entries of W of variance 1/d.
 
-    A pipeline at d = 30 with 4,000 queries takes about half a second. Source: arXiv:2602.16609, Section
-    3.
+    Phases of one kind and size, at the same place, have the same data for the same generator, so that
+    pipelines can be compared in pairs. arXiv:2602.16609, Section 3.
 
     Parameters
     ----------
-    teacher : LateInteractionTeacher
-        Source of queries, documents and scores.
-    phases : sequence of Phase
-        Phases, in order.
-    candidates : int
-        Number of documents that are drawn for each query.
-    width : int
-        Number k of rows of W.
+    teacher, phases : LateInteractionTeacher, and sequence of Phase
+        Source of queries, documents and scores, and phases in order.
+    candidates, width : int
+        Number of documents that are drawn for each query, and number k of rows of W.
     rng : Generator
-        Random numbers. Phases of the same kind and size, at the same place, have the same data for the
-        same generator, so that pipelines can be compared in pairs.
+        Random numbers.
     data : sequence of PhaseData, optional
-        Data of each phase from :func:`draw_phases` with such a generator, to draw them once for several
-        pipelines.
+        Data of each phase from :func:`draw_phases`, to draw them once for several pipelines.
 
     Returns
     -------

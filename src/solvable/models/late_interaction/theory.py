@@ -46,16 +46,13 @@ def _pair_covariance(lam: np.ndarray, document_tokens: int) -> float:
 def pooled_fraction(*, strengths: np.ndarray, query_tokens: int, document_tokens: int) -> float:
     r"""Compute the part of the score variance that mean-pooled documents explain.
 
-    .. math::
-        \rho^2=\frac{L_q\,\mathrm{Tr}S^2/L_d}{\sigma^2},\qquad
+    .. math:: \rho^2=\frac{L_q\,\mathrm{Tr}S^2/L_d}{\sigma^2},\qquad
         \sigma^2=L_q\mathrm{Var}\max{}_{L_d}\mathrm{Tr}S^2
         +L_q(L_q-1)\,E\big[|u||u'|\,c_{L_d}(\cos(u,u'))\big],
 
-    with :math:`u=Sq`, :math:`u'=Sq'` for independent Gaussian q, q', and the covariance
-    :math:`c_L(\rho)` of the maxima of two rows of L normal numbers. No dense model exceeds it.
-
-    Takes about 0.5 s for the first call with a number of tokens. Exact for :math:`L_q=1`; otherwise
-    accurate to 0.1 %. Source: derivations/late-interaction (8), (9).
+    with :math:`u=Sq`, :math:`u'=Sq'` for Gaussian q, q', and the covariance :math:`c_L(\rho)` of the
+    maxima of two rows of L normal numbers. No dense model exceeds it. derivations/late-interaction (8),
+    (9).
 
     Parameters
     ----------
@@ -67,8 +64,7 @@ def pooled_fraction(*, strengths: np.ndarray, query_tokens: int, document_tokens
     Returns
     -------
     float
-        Fraction :math:`\rho^2` of the mean variance of the scores of a query's documents. Its limit for
-        many strengths is :math:`1/(L_d\mathrm{Var}\max_{L_d})\sim12\ln L_d/(\pi^2L_d)`.
+        Fraction :math:`\rho^2`; :math:`1/(L_d\mathrm{Var}\max_{L_d})` for many strengths.
 
     Examples
     --------

@@ -180,15 +180,12 @@ def solve_narrow(
     r"""Predict a trained network of any width :math:`p=\kappa d`.
 
     With :math:`\hat S` the best rank-p part of :math:`(S^\star+\delta Z-b)_+`, which is cut at
-    :math:`\max(b,\omega)`, :math:`\mu_\delta([\omega,\infty))=\kappa`,
+    :math:`\max(b,\omega)`, :math:`\mu_\delta([\omega,\infty))=\kappa`, and
+    :math:`A=\int_{\max(b,\omega)}^\infty\mu_\delta(dx)\,h(x)(x-b)`,
 
     .. math:: \frac1\epsilon=4(\alpha-A),\quad b=\tilde\lambda\epsilon,\quad
         R=Q^\star+4\delta^2A-\int_{\max(b,\omega)}^\infty\mu_\delta(dx)(x^2-b^2),\quad
-        R+\tfrac\Delta2=2\alpha\delta^2,
-
-    where :math:`A=\int_{\max(b,\omega)}^\infty\mu_\delta(dx)\,h(x)(x-b)`. For
-    :math:`\kappa\ge1-F_\delta(b)` the solution is that of
-    :func:`~solvable.models.quadratic.network.theory.solve_quadratic`.
+        R+\tfrac\Delta2=2\alpha\delta^2.
 
     The problem is not convex: the equations assume a network that finds the best p directions. They are
     those of arXiv:2606.28242 with integrals in place of drawn matrices (quadratic 29).
@@ -197,10 +194,9 @@ def solve_narrow(
     ----------
     target : Measure or array of shape (m,)
         :math:`\mu^\star`; for few units pass all d eigenvalues.
-    width_ratio : float
-        :math:`\kappa=p/d`, above 0.
-    sample_ratio, label_noise, regularisation : float
-        :math:`\alpha=n/d^2`, :math:`\Delta` and :math:`\tilde\lambda=\sqrt\kappa\lambda`.
+    width_ratio, sample_ratio, label_noise, regularisation : float
+        :math:`\kappa>0`, :math:`\alpha=n/d^2`, :math:`\Delta` and
+        :math:`\tilde\lambda=\sqrt\kappa\lambda`.
 
     Returns
     -------

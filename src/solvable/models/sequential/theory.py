@@ -75,19 +75,16 @@ def predict_sequential(
     matrix :math:`\frac1n\sum_\mu y_\mu(F_\mu F_\mu^\top-I)`, by the resolvent formula of
     :func:`~solvable.spectra.predict_spikes`. For :math:`n/D\gtrsim30` the formula becomes
 
-    .. math::
-        c_i^2=\frac{(\nu_i-1)_+}{\nu_i+4\lambda_i^2},\quad \nu_i=2\lambda_i^2\frac nD,
+    .. math:: c_i^2=\frac{(\nu_i-1)_+}{\nu_i+4\lambda_i^2},\quad \nu_i=2\lambda_i^2\frac nD,
         \qquad \mathrm{NMSE}=1-\sum_i\lambda_i^2c_i^4.
 
-    Errors are computed on draws of learned features
-    :math:`\hat h_i=c_ih_i+\sqrt{1-c_i^2}\,\zeta_i`, with :math:`\zeta_i` the feature along a random
-    direction. The system `sequential-recovery` adds true Hermite features, label maps and readouts.
+    The system `sequential-recovery` adds true Hermite features, label maps and readouts.
+    derivations/sequential (5) to (16); arXiv:2605.14567, Equation 2.10 and Theorem 3.1, with constants.
 
     Parameters
     ----------
     weights : array of shape (p,)
-        Weights :math:`\lambda_i`, positive or negative but not 0; the function rescales them to
-        :math:`\sum_i\lambda_i^2=1`.
+        Weights :math:`\lambda_i`, not 0; rescaled to :math:`\sum_i\lambda_i^2=1`.
     n_features_total : int
         Total number :math:`D` of features, at least 2p.
     samples : float or array of shape (m,)
@@ -97,12 +94,6 @@ def predict_sequential(
     -------
     SequentialPrediction
         Arrays with a leading axis if ``samples`` has one.
-
-    Notes
-    -----
-    A call takes about 10 ms per sample size for the spectrum and 0.1 s for the errors, after 0.6 s for
-    thresholds, floor and draws. Equations 5 to 16 of docs/derivations/sequential.md; arXiv:2605.14567,
-    Equation 2.10 and Theorem 3.1, with constants.
 
     Examples
     --------

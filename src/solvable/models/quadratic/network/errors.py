@@ -54,19 +54,14 @@ def optimal_regularisation(
     r"""Find the regularisation of least error, and predict the network there.
 
     The threshold equals the mean shrinkage of the rotationally invariant denoiser above the threshold,
-
-    .. math:: \int_b^\infty\mu_\delta(dx)\,\big(b-2\delta^2h(x)\big)=0 .
-
-    A search over :math:`\tilde\lambda` with a relative accuracy of about 1e-5 (quadratic 18).
+    :math:`\int_b^\infty\mu_\delta(dx)\,(b-2\delta^2h(x))=0`, (quadratic 18).
 
     Parameters
     ----------
     target : Measure or array of shape (m,)
         :math:`\mu^\star`.
-    sample_ratio : float
-        :math:`\alpha`, above 0.
-    label_noise : float
-        :math:`\Delta`, above 0.
+    sample_ratio, label_noise : float
+        :math:`\alpha` and :math:`\Delta`, above 0.
 
     Returns
     -------

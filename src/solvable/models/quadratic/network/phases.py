@@ -278,16 +278,10 @@ def quadratic_phase(
 
     Parameters
     ----------
-    dimension : int
-        :math:`d`.
-    exponent : float
-        :math:`\gamma`.
-    effective_samples : float
-        :math:`n_\mathrm{eff}=n/d`.
-    regularisation : float
-        :math:`\tilde\lambda`.
-    label_noise : float
-        :math:`\Delta`.
+    dimension, exponent : int and float
+        :math:`d` and :math:`\gamma`.
+    effective_samples, regularisation, label_noise : float
+        :math:`n_\mathrm{eff}=n/d`, :math:`\tilde\lambda` and :math:`\Delta`.
 
     Returns
     -------
