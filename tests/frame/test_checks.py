@@ -170,5 +170,5 @@ class Judging(System):
 
 
 def test_fixed_values_of_a_preset_are_part_of_its_grid():
-    preset = Preset("p", {"samples": (1, 2)}, fixed={"noise": 0.5, "levels": (1, 2)})
-    assert preset.grid == {"noise": (0.5,), "levels": ((1, 2),), "samples": (1, 2)}
+    preset = Preset("p", {"samples": (1, 2)}, fixed={"task": "boolean", "levels": (1, 2)})
+    assert preset.grid == {"task": ("boolean",), "levels": ((1, 2),), "samples": (1, 2)}

@@ -54,7 +54,7 @@ def optimal_regularisation(
     r"""Find the regularisation of least error, and predict the network there.
 
     The threshold equals the mean shrinkage of the rotationally invariant denoiser above the threshold,
-    :math:`\int_b^\infty\mu_\delta(dx)\,(b-2\delta^2h(x))=0`, (quadratic 18).
+    :math:`\int_b^\infty\mu_\delta(dx)\,(b-2\delta^2h(x))=0` (quadratic 18).
 
     Parameters
     ----------
