@@ -61,6 +61,11 @@ def point(overlap=0.5, **parameters):
         (({"dimension": above(9)}, lambda place: place.setting.lift == "none"), True),
         (({"dimension": above(99)}, lambda place: place.setting.absent), False),
         ((), True),
+        (
+            {"dimension": 40, "an even dimension": lambda place: place.setting.dimension % 2 == 0},
+            True,
+        ),
+        ({"an odd dimension": lambda place: place.setting.dimension % 2 == 1}, False),
     ],
 )
 def test_names_are_attributes_of_the_setting_or_predictions(where, covered):
@@ -97,6 +102,11 @@ def test_cells_are_chosen_by_their_expected_number():
         ),
         ({"threshold": above(5)}, "", "no point has a predicted threshold above 5"),
         ({"bayes": True}, "", "no point has bayes=true"),
+        (
+            {"depth": 2, "an odd depth": lambda cell: False},
+            "",
+            "no point has depth=2 and an odd depth",
+        ),
         (lambda cell: False, "raise samples", "raise samples"),
         (({"depth": 5}, lambda cell: True), "raise depth", "raise depth"),
         (lambda cell: False, "", "the claim covers no point of this study"),

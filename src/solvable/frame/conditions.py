@@ -56,7 +56,8 @@ Where = (
 """Points or cells that a claim covers: a function, a mapping from names to values or conditions, or
 several of both, which must all hold.
 
-A name is `expected`, an attribute of the setting, or the name of a prediction."""
+A name is `expected`, an attribute of the setting, or the name of a prediction. A function in a mapping
+is a condition that is computed from the point or cell; its name then describes it in a sentence."""
 
 
 def covers(where: Where | None, place: Any) -> bool:
@@ -71,6 +72,8 @@ def covers(where: Where | None, place: Any) -> bool:
 
 
 def _holds(place: Any, name: str, wanted: Any) -> bool:
+    if callable(wanted):
+        return bool(wanted(place))
     if name == "expected":
         value = place.expected
     elif hasattr(place.setting, name):
@@ -94,6 +97,8 @@ def advice_of(claim: Any, points: Sequence[Any], first: str = "") -> str:
 
 def _words(claim: Any, name: str, wanted: Any, points: Sequence[Any]) -> str:
     """Describe one condition, such as "dimension of at least 20" or "task=boolean"."""
+    if callable(wanted):
+        return name
     if name == "expected":
         source = claim.metric if claim.expected is None else claim.expected
         name = f"a predicted {source}" if isinstance(source, str) else "an expected value"

@@ -184,6 +184,9 @@ def has_statistics(cell: Cell) -> bool:
     return cell.setting.task == "classification" and cell.setting.ensemble != "latin"
 
 
+STATISTICS = {"task=classification with a signal in single tuples": has_statistics}
+
+
 def finite_vocabulary(cell: Cell) -> float:
     """Relative tolerance for the fluctuations of one grammar around the mean over grammars."""
     return 0.05 + 0.5 / cell.setting.vocabulary
@@ -275,21 +278,19 @@ CLAIMS = (
         "synonymic_sensitivity", "derivations/hierarchy (8)",
         within=lambda cell: 0.02 + 0.3 / cell.setting.vocabulary,
         because="0.02, plus 0.3/V for the fluctuations of one grammar around the mean over grammars.",
-        where=has_statistics, entry=level_names,
-        scatter=lambda cell: cell.expected * (1 - cell.expected) + 0.02, power=0.2,
-        missing="no point has task=classification and an ensemble with signal"),
+        where=STATISTICS, entry=level_names,
+        scatter=lambda cell: cell.expected * (1 - cell.expected) + 0.02, power=0.2),
     Agreement("signal",
         "The label laws of patches with different parents differ as predicted on each level.",
         "signal", "derivations/hierarchy (5)", within=finite_vocabulary, relative=True,
         because="5 %, plus 0.5/V: one grammar differs from the mean over grammars.",
-        where=(has_statistics, lambda cell: cell.entry != 0), entry=level_names, power=0.2,
-        missing="no point has task=classification, an ensemble with signal and depth above 1"),
+        where={**STATISTICS, "depth": above(1), "levels below the first": lambda cell: cell.entry != 0},
+        entry=level_names, power=0.2),
     Agreement("noise",
         "The label frequencies of a patch scatter as predicted on each level.",
         "noise", "derivations/hierarchy (6)", within=0.04, relative=True,
         because="4 %: the label law of a patch is not the same for all patches.",
-        where=has_statistics, entry=level_names, power=0.15,
-        missing="no point has task=classification, an ensemble with signal and depth above 1"),
+        where=STATISTICS, entry=level_names, power=0.15),
     Estimate("weakly-identifiable",
         "The label laws of all pairs of patches with different parents are at least as far apart as "
         "proven, in all grammars but those in which two symbols have the same law.",
@@ -365,12 +366,12 @@ CLAIMS = (
         "The mean belief in the true symbol of each level follows the map from level to level.",
         "level_belief", "derivations/hierarchy (17)", within=0.035,
         because="0.035: the map replaces the beliefs of a level by their mean.",
-        where=(
-            {"task": "denoising", "vocabulary": at_least(16)},
-            lambda cell: 0 < cell.setting.noise_level < 1,
-        ),
+        where={
+            "task": "denoising", "vocabulary": at_least(16),
+            "noise_level between 0 and 1": lambda cell: 0 < cell.setting.noise_level < 1,
+        },
         entry=level_names, power=0.2,
-        missing="no point has task=denoising and at least 16 symbols; run with --preset language"),
+        missing="run with --preset language"),
     Agreement("products-found",
         "All products of a deep quadratic target are found with the predicted probability.",
         "recovered", "arXiv:2601.19756, Appendix C; derivations/hierarchy (23)", within=0.1, power=0.3,
