@@ -144,24 +144,15 @@ class System:
         tensors: bool | None = None,
     ) -> None:
         self._module = _caller() if type(self) is System else type(self).__module__
-        data: dict[str, Any] = {
-            "name": name,
-            "title": title,
-            "version": version,
-            "parameters": parameters,
-        }
-        data |= {"presets": presets, "references": references, "axis": axis, "tensors": tensors}
+        data: dict[str, Any] = {"name": name, "title": title, "version": version}
+        data |= {"parameters": parameters, "presets": presets, "references": references}
+        data |= {"axis": axis, "tensors": tensors}
         for attribute, value in data.items():
             if value is not None:
                 setattr(self, attribute, value)
-        parts: dict[str, Any] = {
-            "measure": measure,
-            "predict": predict,
-            "teacher": teacher,
-            "claims": claims,
-        }
-        parts |= {"panels": panels, "curve": curve}
-        parts |= {"chance": chance, "summary": summary}
+        parts: dict[str, Any] = {"measure": measure, "predict": predict, "teacher": teacher}
+        parts |= {"claims": claims, "panels": panels, "curve": curve, "chance": chance}
+        parts |= {"summary": summary}
         self._parts = {part: value for part, value in parts.items() if value is not None}
         missing = [
             part for part in ("name", "title", "version", "parameters") if not hasattr(self, part)
