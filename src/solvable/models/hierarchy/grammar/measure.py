@@ -11,13 +11,16 @@ import numpy as np
 from solvable.frame.points import Metrics
 from solvable.models.hierarchy.grammar.boolean import DeepQuadraticBoolean
 from solvable.models.hierarchy.grammar.bounds import separation_bound
-from solvable.models.hierarchy.grammar.learner.convolutional import HierarchicalCNN
-from solvable.models.hierarchy.grammar.learner.count_cluster import CountClusterClassifier
-from solvable.models.hierarchy.grammar.learner.fully_connected import FullyConnectedNetwork
-from solvable.models.hierarchy.grammar.learner.kernel import KernelClassifier
+from solvable.models.hierarchy.grammar.learner.convolutional import (
+    FullyConnectedNetwork,
+    HierarchicalCNN,
+)
+from solvable.models.hierarchy.grammar.learner.count_cluster import (
+    CountClusterClassifier,
+    gradient_distances,
+)
+from solvable.models.hierarchy.grammar.learner.kernel import KernelClassifier, LazyCNNClassifier
 from solvable.models.hierarchy.grammar.learner.layerwise import LayerwiseRBFClassifier
-from solvable.models.hierarchy.grammar.learner.lazy import LazyCNNClassifier
-from solvable.models.hierarchy.grammar.learner.one_step import gradient_distances
 from solvable.models.hierarchy.grammar.learner.transformer import TransformerClassifier
 from solvable.models.hierarchy.grammar.parameters import RandomHierarchyParameters, as_list
 from solvable.models.hierarchy.sparse import SparseRandomHierarchy
