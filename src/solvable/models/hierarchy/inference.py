@@ -27,8 +27,8 @@ def propagate(
     given: Given = "all",
 ) -> tuple[list[np.ndarray], np.ndarray]:
     """Return the laws of all symbols, root first, of n strings, and their log-likelihoods."""
-    # `prior` is the law of the root, and `evidence(rows)` returns likelihoods of leaves, shape (rows,
-    # d, V). Laws of level l have shape (n, s^l, symbols). They are given all leaves; with "below",
+    # `prior` is the law of the root, and `evidence(rows)` returns likelihoods of leaves, shape
+    # (rows, d, V). Laws of level l have shape (n, s^l, symbols). They are given all leaves; with "below",
     # given the leaves below the symbol only, if all symbols are equally likely before; with "root" only
     # the law of the root is returned.
     branching = tables[0].shape[2]

@@ -94,9 +94,7 @@ def maxsim_matrix(
 ) -> np.ndarray:
     """Return the scores sum_i max_j <q_i, d_j> of queries and documents, float32 (late-interaction 1)."""
     # Tokens are TokenSets, an array (n, L, d) or a list of arrays (L, d). Documents are scored in
-    # chunks of similar length, so the memory is that of the scores and one chunk. Tokens are TokenSets,
-    # an array (n, L, d) or a list of arrays (L, d). Documents are scored in chunks of similar length,
-    # so the memory is that of the scores and one chunk.
+    # chunks of similar length, so the memory is that of the scores and one chunk.
     left, right = TokenSets.of(queries), TokenSets.of(documents)
     if left.tokens.shape[1] != right.tokens.shape[1]:
         raise InvalidData(

@@ -33,8 +33,8 @@ class Products:
     """Products of at most two known signs, whose estimates are flipped independently."""
 
     # Products that equal the same product of inputs form a group. With c = sqrt(w) rho for the kernel
-    # weight w and the mean agreement rho of product and estimate, their covariance is c c^T + diag(w -
-    # c²).
+    # weight w and the mean agreement rho of product and estimate, their covariance is
+    # c c^T + diag(w - c²).
 
     inputs: np.ndarray  # product of inputs of each group, as bits, ascending
     group: np.ndarray  # group of each product

@@ -119,7 +119,6 @@ class TupleClusterClassifier(StringClassifier):
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the share of each label among strings with the same top tuple, (n, n_classes)."""
         # It is the share among all training labels for a top tuple that was never seen.
-        # It is the share among all training labels for a top tuple that was never seen.
         return self._outputs(self._checked(X))
 
     def _outputs(self, symbols: np.ndarray) -> np.ndarray:

@@ -25,7 +25,6 @@ class StringClassifier(ClassifierMixin, BaseEstimator):
     def fit(self, X: Any, y: Any) -> Self:
         """Fit the classifier to strings, shape (n, s ** L), and two or more labels, shape (n,)."""
         # Strings are whole numbers: symbols from 0 on, and -1 for a masked leaf.
-        # Strings are whole numbers: symbols from 0 on, and -1 for a masked leaf.
         self._check_settings()
         self._fit_strings(*self._start_fit(X, y))
         return self
