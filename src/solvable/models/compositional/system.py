@@ -67,10 +67,10 @@ PRESETS = {
         {
             "dimension": (16, 24, 36, 49, 64),
             "second_layer": ("dense", "diagonal"),
-            "teacher": (6,),
             "samples": tuple(round(1_000 * 2 ** (k / 2)) for k in range(16)),
         },
         replicates=4,
+        fixed={"teacher": 6},
     ),
     "paper": Preset(
         "d = 120, 11 features, tanh readout, dense and diagonal last layers, up to 1.7 million samples; "

@@ -12,9 +12,9 @@ PRESETS = {
         {
             "target": ("single-index", "hidden", "subspace"),
             "ratio": (1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0),
-            "kernel_samples": (1_200,),
         },
         replicates=8,
+        fixed={"kernel_samples": 1_200},
     ),
     "channels": Preset(
         "Emergence of the direction for five channels, with raw and mapped labels; about a minute.",

@@ -23,15 +23,16 @@ PRESETS = {
         {
             "coupling": ("first_order", "mean_field"),
             "directions": (40, 120),
-            "width": (300,),
             "samples": (600, 1_000),
         },
         replicates=8,
+        fixed={"width": 300},
     ),
     "width": Preset(
         "Networks of up to 100,000 random features against their kernel, digits; about two minutes.",
-        {"samples": (300,), "width": (0, 1_000, 10_000, 100_000)},
+        {"width": (0, 1_000, 10_000, 100_000)},
         replicates=4,
+        fixed={"samples": 300},
     ),
     "map": Preset(
         "Squared error over the directions of two filters and the penalty, digits; about a minute.",
@@ -39,9 +40,9 @@ PRESETS = {
             "directions": (5, 10, 20, 40, 80, 160),
             "second_directions": (5, 10, 20, 40, 80, 160),
             "penalty": (1e-4, 1e-2, 1.0),
-            "samples": (400,),
         },
         replicates=3,
+        fixed={"samples": 400},
     ),
     "classes": Preset(
         "Ten classes, one per digit; about a minute.",
@@ -51,13 +52,9 @@ PRESETS = {
     ),
     "paper": Preset(
         "MNIST, 5,000 images, even or odd (extra `data`); about ten minutes.",
-        {
-            "data": ("mnist-5k",),
-            "samples": (300, 1_000),
-            "filters": (1, 2),
-            "width": (0, 300, 1_000, 3_000, 10_000),
-        },
+        {"samples": (300, 1_000), "filters": (1, 2), "width": (0, 300, 1_000, 3_000, 10_000)},
         replicates=8,
+        fixed={"data": "mnist-5k"},
     ),
 }
 

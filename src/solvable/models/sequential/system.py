@@ -85,11 +85,11 @@ PRESETS = {
     "corrections": Preset(
         "Effect of the Wick correction: moment operator with and without it, d = 40; under a minute.",
         {
-            "dimension": (40,),
             "samples": tuple(ratio * QUICK_TOTAL for ratio in (16, 32, 64, 128)),
             "correction": ("none", "wick"),
         },
         replicates=3,
+        fixed={"dimension": 40},
     ),
     "cubic": Preset(
         "Three features of degree 3, d = 16, up to 418,000 samples; about a minute.",

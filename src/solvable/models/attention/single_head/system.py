@@ -55,8 +55,9 @@ PRESETS = {
     ),
     "matrix": Preset(
         "Weights with weight decay against the matrix S with a Frobenius penalty; half a minute.",
-        {"dimension": (50,), "trained": ("weights", "matrix"), "sample_ratio": (0.15, 0.3, 0.6)},
+        {"trained": ("weights", "matrix"), "sample_ratio": (0.15, 0.3, 0.6)},
         replicates=6,
+        fixed={"dimension": 50},
     ),
     "paper": Preset(
         "Two ranks in 100 dimensions (the paper uses 100 to 400); four minutes.",

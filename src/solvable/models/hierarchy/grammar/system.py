@@ -68,12 +68,9 @@ PRESETS = {
     ),
     "boolean": Preset(
         "Deep quadratic targets of 16, 32 and 64 signs around n*; half a minute.",
-        {
-            "task": ("boolean",),
-            "depth": (4, 5, 6),
-            "sample_ratio": (0.25, 0.4, 0.55, 0.7, 0.85, 1.0, 1.5),
-        },
+        {"depth": (4, 5, 6), "sample_ratio": (0.25, 0.4, 0.55, 0.7, 0.85, 1.0, 1.5)},
         replicates=8,
+        fixed={"task": "boolean"},
     ),
     "zipf": Preset(
         "Rules with power-law probabilities are learned one after another; a minute.",

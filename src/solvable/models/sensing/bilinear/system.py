@@ -15,23 +15,15 @@ from solvable.models.sensing.bilinear.parameters import BilinearParameters
 PRESETS = {
     "quick": Preset(
         "Square matrices with 40 rows, two ranks, with and without noise; under a minute.",
-        {
-            "dimension": (40,),
-            "rank_ratio": (0.2, 1.0),
-            "noise": (0.0, 0.1),
-            "sample_ratio": (0.15, 0.3, 0.48, 0.7),
-        },
+        {"rank_ratio": (0.2, 1.0), "noise": (0.0, 0.1), "sample_ratio": (0.15, 0.3, 0.48, 0.7)},
         replicates=8,
+        fixed={"dimension": 40},
     ),
     "paper": Preset(
         "Square matrices with 100 rows, two ranks, with and without noise; two minutes.",
-        {
-            "dimension": (100,),
-            "rank_ratio": (0.2, 1.0),
-            "noise": (0.0, 0.1),
-            "sample_ratio": (0.1, 0.2, 0.3, 0.45, 0.6),
-        },
+        {"rank_ratio": (0.2, 1.0), "noise": (0.0, 0.1), "sample_ratio": (0.1, 0.2, 0.3, 0.45, 0.6)},
         replicates=4,
+        fixed={"dimension": 100},
     ),
     "ranks": Preset(
         "Square matrices with 30 rows and four ranks without noise; a minute.",
@@ -48,13 +40,13 @@ PRESETS = {
     "shapes": Preset(
         "Two ranks, two aspect ratios, with and without noise; two minutes.",
         {
-            "dimension": (30,),
             "aspect": (1.0, 2.0),
             "rank_ratio": (0.2, 1.0),
             "noise": (0.0, 0.1),
             "sample_ratio": (0.1, 0.2, 0.4, 0.6),
         },
         replicates=6,
+        fixed={"dimension": 30},
     ),
     "nuclear-norm": Preset(
         "The least nuclear norm against message passing, three ranks without noise; two minutes.",

@@ -14,21 +14,15 @@ from solvable.models.sensing.matrix.parameters import MatrixSensingParameters
 PRESETS = {
     "quick": Preset(
         "Both estimators, noisy measurements, 100 rows; under a minute.",
-        {
-            "dimension": (100,),
-            "estimator": ("bayes", "nuclear-norm"),
-            "sample_ratio": (0.42, 0.6, 0.9, 1.3),
-        },
+        {"estimator": ("bayes", "nuclear-norm"), "sample_ratio": (0.42, 0.6, 0.9, 1.3)},
         replicates=6,
+        fixed={"dimension": 100},
     ),
     "paper": Preset(
         "Rank-one measurements in 200 dimensions, with and without noise; ten minutes.",
-        {
-            "dimension": (200,),
-            "noise": (0.0, 0.25),
-            "sample_ratio": (0.1, 0.15, 0.2, 0.275, 0.35, 0.45, 0.55),
-        },
+        {"noise": (0.0, 0.25), "sample_ratio": (0.1, 0.15, 0.2, 0.275, 0.35, 0.45, 0.55)},
         replicates=4,
+        fixed={"dimension": 200},
     ),
     "recovery": Preset(
         "Low rank without noise, below and above the recovery threshold; a minute.",
@@ -48,8 +42,9 @@ PRESETS = {
     ),
     "universality": Preset(
         "Rank-one and Gaussian measurements in 60 dimensions; a minute.",
-        {"dimension": (60,), "sensors": ("goe", "rank-one"), "sample_ratio": (0.2, 0.3, 0.45, 0.7)},
+        {"sensors": ("goe", "rank-one"), "sample_ratio": (0.2, 0.3, 0.45, 0.7)},
         replicates=10,
+        fixed={"dimension": 60},
     ),
     "signs": Preset(
         "Signs of Gaussian measurements, with and without noise; a minute.",
