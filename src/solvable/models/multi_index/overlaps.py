@@ -79,6 +79,8 @@ def predict_spectral(
     Here :math:`\lambda_\star` solves :math:`\phi(\lambda)=\psi(\lambda)` for an eigenvalue
     :math:`\phi` of :math:`\Phi` with eigenvector v. For links that are not even :math:`\Phi` is a full
     matrix; its eigenvectors are computed at each :math:`\lambda_\star`.
+    Takes milliseconds for 16 directions. arXiv:2502.01583; equations 7, 8 and 24 of
+    ``docs/derivations/multi-index.md`` (finite dimension, full :math:`\Phi`).
 
     Parameters
     ----------
@@ -98,17 +100,6 @@ def predict_spectral(
     -------
     SpectralPrediction
         Predictions with one entry for each direction.
-
-    Raises
-    ------
-    InvalidParameter
-        If a number is out of range or the map is unknown.
-
-    Notes
-    -----
-    Takes milliseconds for 16 directions. arXiv:2502.01583; equations 7, 8 and 24 of
-    ``docs/derivations/multi-index.md`` (finite dimension, full :math:`\Phi`). Backed by
-    ``tests/models/multi_index/test_overlaps.py`` (simulated matrices).
 
     Examples
     --------
