@@ -171,11 +171,11 @@ class TestTables:
         )
         runs = read_runs(path, ["width", "rows"])
         np.testing.assert_array_equal(runs.sizes, [[8, 1000], [32, 1000]])
-        np.testing.assert_array_equal(runs.losses, [0.5, 0.3])
+        np.testing.assert_allclose(runs.losses, [0.5, 0.3])
         assert runs.notes == ("Left out: 1 run that did not finish.",
                               "Left out: 2 rows without three numbers above 0.")  # fmt: skip
         scores = read_runs(path, ["width", "rows"], "acc").losses
-        np.testing.assert_array_equal(scores, [0.1, 0.1, 0.2, 0.2])
+        np.testing.assert_allclose(scores, [0.1, 0.1, 0.2, 0.2])
 
     @pytest.mark.parametrize(("text", "variables", "part"), [
         ("a,b,loss\n1,2,3\n", ["a"], "two columns"), ("a,b,loss\n1,2,3\n", ["a", "a"], "two columns"),
