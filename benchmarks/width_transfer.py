@@ -1,8 +1,8 @@
 """Learning rates chosen at a small width and carried to a large one, with and without factors.
 
 Six networks are trained at widths 64 and 512 over a grid of learning rates, as they are built and with
-the factors of `solvable.scale.width_rules`. The output states by how much the held-out loss at width 512
-exceeds that of the best rate at 512, if the rate is the best one of width 64.
+the factors of `solvable.scale.width_rules`. The output compares the best rates, and the held-out losses
+at width 512 with the best rate of width 64.
 
     python benchmarks/width_transfer.py benchmarks/width_transfer.csv
 """
@@ -200,9 +200,11 @@ def measured(names: list[str]) -> Iterator[dict[str, Any]]:
             )
 
 
-def carried(rows: list[dict[str, Any]]) -> list[str]:
-    """Lines of the table: loss with the best rate of width 64, over the least loss at 512."""
-    lines = ["task | best rate at 64, at 512 | best loss at 512 | as built | with factors"]
+def carried(rows: list[dict[str, Any]]) -> list[list[str]]:
+    """Rows of the table: best rates, and losses at width 512 with the best rate of width 64."""
+    table = [["task", "best rate at 64", "best at 512, as built", "best at 512, with factors",
+              "loss with the rate of 64, as built", "with factors",
+              "with the best rate, as built"]]  # fmt: skip
     for name in dict.fromkeys(row["task"] for row in rows):
         curves = {}
         for width, corrected in ((BASE, False), (LARGE, False), (LARGE, True)):
@@ -215,22 +217,13 @@ def carried(rows: list[dict[str, Any]]) -> list[str]:
         best = {
             key: min(curve, key=lambda rate: curve[rate].mean()) for key, curve in curves.items()
         }
-        small = best[BASE, False]
-        least = min(
-            (curves[LARGE, kind][best[LARGE, kind]] for kind in (False, True)),
-            key=lambda losses: losses.mean(),
-        )
-        cells = []
-        for kind in (False, True):
-            lost = curves[LARGE, kind][small] / least - 1
-            cells.append(
-                f"{100 * lost.mean():+.0f} ± {100 * lost.std(ddof=1) / len(lost) ** 0.5:.0f} %"
-            )
-        lines.append(
-            f"{name} | 2^{np.log2(small):.0f}, 2^{np.log2(best[LARGE, False]):.0f} | "
-            f"{least.mean():.3g} | " + " | ".join(cells)
-        )
-    return lines
+        small, built = best[BASE, False], curves[LARGE, False]
+        losses = (built[small], curves[LARGE, True][small], built[best[LARGE, False]])
+        cells = [
+            f"{loss.mean():.3g} ± {loss.std(ddof=1) / len(loss) ** 0.5:.1g}" for loss in losses
+        ]
+        table.append([name, *(f"1/{1 / rate:.0f}" for rate in best.values()), *cells])
+    return table
 
 
 def main() -> None:
@@ -252,7 +245,7 @@ def main() -> None:
             writer = csv.DictWriter(file, ["task", "width", "corrected", "rate", "seed", "loss"])
             writer.writeheader()
             writer.writerows(rows)
-    print("\n".join(carried(rows)))
+    print("\n".join(" | ".join(row) for row in carried(rows)))
 
 
 if __name__ == "__main__":

@@ -11,8 +11,8 @@ from typing import Any
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
+from solvable.frame.references import SourcePart, source_parts
 from solvable.frame.registry import load
-from solvable.frame.sources import SourcePart, source_parts
 
 DOCS = Path(__file__).parent
 IMAGE = re.compile(r"!\[([^\]]+)\]\((\S+?\.svg)\)")

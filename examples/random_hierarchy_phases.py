@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from solvable.plots.palette import COLOURS
-from solvable.theory import random_hierarchy_theory
+from solvable.systems.registry import load
 
 # %%
 # Samples
@@ -20,15 +20,21 @@ from solvable.theory import random_hierarchy_theory
 # :math:`P^*=n_cm^L` (dashed). A learner that does not group synonyms, such as a kernel, needs a share
 # of all :math:`n_cm^{(s^L-1)/(s-1)}` strings (dotted line: one tenth).
 
+system = load("random-hierarchy")
+
+
+def predicted(**parameters):
+    """Return the predictions for pairs of symbols, by name."""
+    return system.predict(system.parameters(branching=2, **parameters))
+
+
 V, L = 32, 3
 rules = np.arange(2, 17)
-samples = np.geomspace(10, 1e7, 37)
+samples = np.geomspace(V, 1e7, 25)  # at least one string for each label
 sensitivity = np.array(
     [
         [
-            random_hierarchy_theory(
-                vocabulary=V, rules=int(m), branching=2, depth=L, samples=n
-            ).synonymic_sensitivity
+            predicted(vocabulary=V, rules=int(m), depth=L, samples=int(n))["synonymic_sensitivity"]
             for m in rules
         ]
         for n in samples
@@ -50,7 +56,7 @@ for level in range(L):
     panel.plot([], [], color=COLOURS[level + 1], label=f"threshold of level {level + 1}")
 panel.plot(rules, V * rules.astype(float) ** L, "k--", label="P*")
 panel.plot(rules, V * rules.astype(float) ** (2**L - 1) / 10, "k:", label="a tenth of all strings")
-panel.set(yscale="log", ylim=(10, 1e7), xlabel="rules of a symbol, m", ylabel="strings, N")
+panel.set(yscale="log", ylim=(V, 1e7), xlabel="rules of a symbol, m", ylabel="strings, N")
 panel.set_title("Levels are learned one after another (V = 32, s = 2, L = 3)")
 panel.legend(loc="lower right", fontsize=8)
 
@@ -68,10 +74,9 @@ critical = np.full((shares.size, vocabularies.size), np.nan)
 for column, vocabulary in enumerate(vocabularies):
     for row, share in enumerate(shares):
         m = round(share * vocabulary)
-        if m >= 1:
-            critical[row, column] = random_hierarchy_theory(
-                vocabulary=int(vocabulary), rules=m, branching=2, depth=2, samples=1_000
-            ).critical_noise
+        if m >= 2:
+            grammar = predicted(vocabulary=int(vocabulary), rules=m, depth=1, task="denoising")
+            critical[row, column] = grammar["critical_noise"]
 shade = panel.pcolormesh(vocabularies, shares, critical, cmap="viridis", shading="nearest")
 figure.colorbar(shade, label="critical noise")
 panel.set(xlabel="vocabulary, V", ylabel="share of tuples that are rules, m / V")

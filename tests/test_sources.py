@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from solvable.frame.references import source_parts
 from solvable.frame.registry import available, load
-from solvable.frame.sources import source_parts
 from solvable.pages.derivations import derivation_pages, numbered_equations
 from solvable.pages.mathematics import mathml, unknown_commands
 

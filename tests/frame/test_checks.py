@@ -167,3 +167,8 @@ class Judging(System):
 
     def verdicts(self, points):
         return [claim.verdict(points) for claim in self.claims]
+
+
+def test_fixed_values_of_a_preset_are_part_of_its_grid():
+    preset = Preset("p", {"samples": (1, 2)}, fixed={"task": "boolean", "levels": (1, 2)})
+    assert preset.grid == {"task": ("boolean",), "levels": ((1, 2),), "samples": (1, 2)}

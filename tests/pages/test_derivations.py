@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from solvable.frame.sources import source_parts
+from solvable.frame.references import source_parts
 from solvable.pages import derivations
 from solvable.pages.derivations import derivation_sections, numbered_equations
 from solvable.pages.mathematics import mathml, unknown_commands

@@ -107,3 +107,15 @@ def test_signs_of_eigenvectors_do_not_depend_on_the_linear_algebra(monkeypatch):
     np.testing.assert_allclose(after.components, before.components, rtol=1e-5, atol=1e-6)
     largest = np.abs(before.components).max(axis=1)
     np.testing.assert_allclose(before.components.max(axis=1), largest, rtol=1e-6)
+
+
+def test_normal_inputs_have_lengths_of_their_own_after_a_permutation_of_the_labels():
+    # One sample of weight -1: its eigenvalue is minus its squared length, plus the mean of the weights.
+    sample = WeightedSample(-np.ones(1), np.ones(1), np.ones((1, 1)), gaussian=True)
+    drawn = draw_spikes(
+        sample=sample, heights=-np.ones(1), n_samples=1, n_features=49, background=None, draws=400,
+        ranking="permuted",
+    )  # fmt: skip
+    lengths = 1 - drawn.edges[:, 0]
+    assert lengths.mean() == pytest.approx(50, abs=4 * 100**0.5 / 20)
+    assert lengths.var() == pytest.approx(100, rel=4 * (2 / 400) ** 0.5)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from solvable.arrays import random_stream
-from solvable.models.late_interaction.estimator import moment_matrix
+from solvable.models.late_interaction.measure import moment_matrix
 from solvable.models.late_interaction.parameters import LabelKind
 from solvable.models.late_interaction.scoring import similarities
 from solvable.models.late_interaction.teacher import LateInteractionTeacher, label_weights

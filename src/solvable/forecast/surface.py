@@ -177,26 +177,29 @@ def fit_surface(
     def slopes(p: np.ndarray) -> np.ndarray:
         return _log_losses(p, centred, family)[1]
 
-    level = float(np.exp(np.median(target)))
-    best, least = None, np.inf
-    for alpha, beta in _STARTS if start is None else [(start.alpha, start.beta)]:
-        if start is None:
-            third = np.log(level / 3)
-            power = 1.0 if family == "sum" else 1 / beta
-            p = np.array([third, power * third, power * third, alpha, beta])
-        else:
-            p = _parameters(start, middle)
-        found = least_squares(
-            residuals, p, jac=slopes, loss="huber", f_scale=HUBER, max_nfev=400,
+    def searched(p: np.ndarray, loss: str) -> Any:
+        return least_squares(
+            residuals, p, jac=slopes, loss=loss, f_scale=HUBER, max_nfev=400,
             bounds=([-60, -400, -400, 1e-3, 1e-3], [60, 400, 400, 8, 8]), x_scale=[1, 1, 1, 0.3, 0.3],
         )  # fmt: skip
-        if np.isfinite(found.cost) and found.cost < least:
-            best, least = found.x, found.cost
-    if best is None:
+
+    if start is not None:
+        starts = [_parameters(start, middle)]
+    else:
+        # least squares from all starts, which is fast; Huber's loss from the two best ones
+        third = float(np.median(target)) - np.log(3)
+        tried = [
+            searched(np.array([third, power * third, power * third, alpha, beta]), "linear")
+            for alpha, beta in _STARTS
+            for power in (1.0 if family == "sum" else 1 / beta,)
+        ]
+        starts = [row.x for row in sorted(tried, key=lambda row: row.cost)[:2]]
+    found = [row for p in starts if np.isfinite((row := searched(p, "huber")).cost)]
+    if not found:
         raise NotConverged(
             "no surface could be fitted; the losses may not fall with the variables."
         )
-    return _surface(best, middle, family)
+    return _surface(min(found, key=lambda row: row.cost).x, middle, family)
 
 
 def _log_losses(

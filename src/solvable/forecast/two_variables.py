@@ -26,7 +26,7 @@ from solvable.forecast.surface import (
 )
 from solvable.paths import check_path
 from solvable.plots.displayed import Shown
-from solvable.plots.words import listed, quoted_names
+from solvable.plots.words import counted, listed, quoted_names
 
 MOST_ROWS = 100_000
 ENDED = ("crashed", "failed", "killed", "running", "preempted", "scheduled")
@@ -163,9 +163,9 @@ def read_runs(path: str | PathLike[str], variables: Sequence[str], loss: str | N
         )
     notes = []
     if ended:
-        notes.append(f"{ended} runs that did not finish are left out.")
+        notes.append(f"Left out: {counted(ended, 'run')} that did not finish.")
     if empty:
-        notes.append(f"{empty} rows without three numbers above 0 are left out.")
+        notes.append(f"Left out: {counted(empty, 'row')} without three numbers above 0.")
     table = np.array(kept, dtype=float)
     names = str(variables[0]), str(variables[1])
     return Runs(names, table[:, :2], table[:, 2], tuple(notes))

@@ -21,10 +21,8 @@ MOST_PLACES = 5
 
 
 def axis_along(along: str | Axis, system: Axis) -> Axis:
-    """Return the axis of a panel along a parameter, with the formats of the system's axis.
-
-    A theory line has at most as many places as one along the system's axis.
-    """
+    """Return the axis of a panel along a parameter, with the formats of the system's axis."""
+    # A theory line has at most as many places as one along the system's axis.
     if isinstance(along, str):
         along = Axis(along, along.replace("_", " "))
     return replace(
@@ -48,10 +46,8 @@ def curves_across(
     *,
     whole: bool = False,
 ) -> list[Curve]:
-    """Build curves along a parameter, one for each value on the system's axis.
-
-    With `whole`, one curve holds all axis values, for quantities computed from a whole curve.
-    """
+    """Build curves along a parameter, one for each value on the system's axis."""
+    # With `whole`, one curve holds all axis values, for quantities computed from a whole curve.
     if not curves:
         return []
     system = curves[0].axis

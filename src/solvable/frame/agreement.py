@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from solvable.errors import InvalidParameter, unknown_choice
 from solvable.frame.claims import EARLIER, Finding, NotTestable, Verdict, check_power, verdict_of
+from solvable.frame.conditions import Where, advice_of, covers
 from solvable.frame.curves import Axis, place
 from solvable.frame.points import Point, paired
 from solvable.frame.statistics import ALLOWANCE, SPREAD, Errors, pooled_errors, too_noisy
@@ -19,27 +20,18 @@ Kind = Literal["equal", "at least", "at most"]
 
 @dataclass(frozen=True)
 class Cell:
-    """One number that a claim compares: a metric of a point, or one entry of a list.
-
-    Parameters
-    ----------
-    point : Point
-        The records and the prediction that it comes from.
-    setting : Parameters
-        Parameters of the point, as the system's own model.
-    entry : int or None
-        Position in a list metric.
-    values : ndarray, shape (replicates,)
-        Measured values.
-    expected : float
-        What the row compares them with.
-    """
+    """One number that a claim compares: a metric of a point, or one entry of a list."""
 
     point: Point
+    """The records and the prediction that it comes from."""
     setting: Any
+    """Parameters of the point, as the system's own model."""
     entry: int | None
+    """Position in a list metric."""
     values: np.ndarray
+    """Measured values; shape (replicates,)."""
     expected: float
+    """Number with which the row compares them."""
 
     @property
     def measured(self) -> float:
@@ -68,50 +60,6 @@ class Agreement:
     one of a hundred claims. Cells with :math:`q\,s>2w` can make it fail, but not hold; if there is
     no other, the verdict says how many replicates are missing.
 
-    Parameters
-    ----------
-    name : str
-        Short identifier, words joined by hyphens.
-    statement : str
-        The claim in one sentence.
-    metric : str or callable
-        Name of a metric, or ``metric(point)`` giving an array of shape (replicates,) or
-        (replicates, length); None where the claim is not made.
-    source : str
-        Place in a paper, or equation of a derivation page, such as "arXiv:2503.14121, Theorem 2".
-    within : float or callable
-        Stated tolerance above 0, or ``within(cell)``; relative to the expected value if ``relative``.
-    because : str
-        Why the tolerance is what it is.
-    expected : str, float or callable, optional
-        Name of a predicted quantity, a number, or ``expected(point)``; default the prediction of
-        the same name.
-    relative : bool
-        Whether to compare the ratio of measured to expected with 1; cells with expected 0 are left out.
-    kind : {"equal", "at least", "at most"}
-        How measured and expected numbers are compared.
-    where : callable, optional
-        ``where(cell) -> bool``: True for the cells that the claim covers.
-    missing : str
-        Advice shown when the claim covers no cell, such as "run with --preset recovery".
-    entry : str or callable
-        Name of an entry of the list, such as "feature"; or ``entry(setting)``, which returns a name
-        for each entry.
-    scatter : callable, optional
-        ``scatter(cell)``: expected standard deviation of replicates up to a common factor; default the
-        compared number. See :func:`overlap_scatter`.
-    pairs : str, optional
-        Parameter that defines pairs: ``point.other`` is the point with the next larger value of this
-        parameter.
-    power : float
-        Relative error of the prediction that this claim is meant to notice.
-
-    Raises
-    ------
-    InvalidParameter
-        If a constant tolerance is not above 0, the power is not between 0 and 0.9, or no prediction is
-        named for a callable metric.
-
     Examples
     --------
     >>> row = Agreement("mean", "The mean is predicted.", metric="mean", source="derived",
@@ -122,20 +70,43 @@ class Agreement:
     """
 
     name: str
+    """Short identifier, words joined by hyphens."""
     statement: str
+    """The claim in one sentence."""
     metric: str | Callable[[Point], np.ndarray | None]
+    """Name of a metric, or ``metric(point)`` giving an array of shape (replicates,) or (replicates,
+    length); None where the claim is not made."""
     source: str
+    """Place in a paper, or equation of a derivation page, such as "arXiv:2503.14121, Theorem 2"."""
     within: float | Callable[[Cell], float]
+    """Stated tolerance above 0, or ``within(cell)``; relative to the expected value if ``relative``."""
     because: str
+    """Why the tolerance is what it is."""
     expected: str | float | Callable[[Point], Any] | None = None
+    """Name of a predicted quantity, a number, or ``expected(point)``; default the prediction of the
+    same name."""
     relative: bool = False
+    """True to compare the ratio of measured to expected with 1; cells with expected 0 are left
+    out."""
     kind: Kind = "equal"
-    where: Callable[[Cell], bool] | None = None
+    """How measured and expected numbers are compared."""
+    where: Where | None = None
+    """Cells that the claim covers: names with values or conditions, such as
+    ``{"dimension": at_least(20), "expected": above(0.2)}``, or ``where(cell) -> bool``."""
     missing: str = ""
+    """Advice shown when the claim covers no cell, such as "run with --preset recovery"; after a
+    sentence with the conditions if ``where`` is a mapping."""
     entry: str | Callable[[Any], Sequence[str]] = "entry"
+    """Name of an entry of the list, such as "feature"; or ``entry(setting)``, which returns a name for
+    each entry."""
     scatter: Callable[[Cell], float] | None = None
+    """``scatter(cell)``: expected standard deviation of replicates up to a common factor; default the
+    compared number. See :func:`overlap_scatter`."""
     pairs: str | None = None
+    """Parameter that defines pairs: ``point.other`` is the point with the next larger value of this
+    parameter."""
     power: float = 0.1
+    """Relative error of the prediction that this claim is meant to notice."""
 
     def __post_init__(self) -> None:
         check_power(self.name, self.power)
@@ -184,7 +155,7 @@ def cells_of(row: Agreement, points: Sequence[Point]) -> list[Cell]:
             )
             known = np.isfinite(cell.values).all() and np.isfinite(cell.expected)
             known &= not row.relative or cell.expected != 0  # a ratio to zero is undefined
-            if known and (row.where is None or row.where(cell)):
+            if known and covers(row.where, cell):
                 cells.append(cell)
     return cells
 
@@ -201,6 +172,14 @@ def _unknown_name(row: Agreement, points: Sequence[Point]) -> str:
             allowed = ", ".join(sorted(set().union(*metrics)))
             return f"the metric {name!r}, which {function} does not return; allowed: {allowed}"
     return ""
+
+
+def _partly_known(row: Agreement, points: Sequence[Point]) -> str:
+    """Return the metric in words if some points have no measured or no expected number."""
+    if not isinstance(row.metric, str) or not isinstance(row.where, Mapping):
+        return ""
+    known = {id(cell.point) for cell in cells_of(replace(row, where=None), points)}
+    return "" if len(known) == len(points) else f"a measured and expected {row.metric}"
 
 
 def _measured(row: Agreement, point: Point) -> np.ndarray | None:
@@ -307,13 +286,14 @@ def compare(row: Agreement, points: Sequence[Point]) -> Comparison | NotTestable
     unknown = _unknown_name(row, points)
     if unknown and all(point.former for point in points):
         return NotTestable(f"{EARLIER} ({unknown.partition(';')[0]})")
-    if unknown and not row.missing:
+    if unknown and not row.missing and row.where is None:
         raise InvalidParameter(f"claim {row.name!r} names {unknown}. Correct the claim's row.")
     cells = cells_of(row, points)
     if not cells:
         # Either these settings have other metrics, or the row names a wrong one.
         hint = f" (none has {unknown.split(', ')[0]} here)" if unknown else ""
-        return NotTestable((row.missing or "the claim covers no point of this study") + hint)
+        advice = advice_of(row, points, _partly_known(row, points))
+        return NotTestable((advice or "the claim covers no point of this study") + hint)
     allowed = [row.within(cell) if callable(row.within) else row.within for cell in cells]
     cells = [cell for cell, tolerance in zip(cells, allowed, strict=True) if tolerance > 0]
     within = np.array([tolerance for tolerance in allowed if tolerance > 0])

@@ -13,7 +13,7 @@ from solvable.arrays import random_stream
 from solvable.errors import InvalidSystem
 from solvable.frame.claims import Statement, presets_named
 from solvable.frame.points import NO_PREDICTION, Metrics, Point, predicted_or_refused
-from solvable.frame.sources import works_of
+from solvable.frame.references import works_of
 from solvable.frame.system import System
 from solvable.paths import error_line
 
@@ -35,15 +35,6 @@ def check_system(system: System, *, preset: str = "quick", setting: Any = None) 
     setting : mapping, optional
         Parameters at which replicates are measured, such as small ones; default the first point of
         the preset.
-
-    Raises
-    ------
-    InvalidSystem
-        With one line for each rule that is broken.
-
-    Notes
-    -----
-    Backed by ``tests/frame/test_checks.py``, which breaks each rule in turn, and run over all systems.
 
     Examples
     --------

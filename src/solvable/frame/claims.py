@@ -27,44 +27,31 @@ OUTCOMES = ("holds", "holds weakly", "fails", "not testable", "error")
 
 @dataclass(frozen=True)
 class Verdict:
-    """Outcome of one claim on the records of a study.
-
-    Parameters
-    ----------
-    claim : str
-        Name of the claim.
-    statement : str
-        The claim in one sentence.
-    status : {"holds", "fails", "not testable", "error"}
-        The outcome; "error" if the code of the claim raised an exception.
-    measured, standard_error, expected, tolerance : float or None
-        The claim holds if ``|measured - expected| <= tolerance``, unless ``reason`` says otherwise.
-    reason : str
-        Reason of the tolerance, reason why the claim cannot be tested on these records, or the
-        exception in one line.
-    source : str
-        Place in a paper, or equation of a derivation page.
-    replicates : int
-        Number of replicates behind the measured value.
-    kind : {"equal", "at least", "at most"}
-        How measured and expected are compared, as in :class:`Finding`.
-    notices : float or None
-        Smallest relative error of the prediction with which the claim would have failed on these
-        records; None unless the claim holds.
-    """
+    """Outcome of one claim on the records of a study."""
 
     claim: str
+    """Name of the claim."""
     statement: str
+    """The claim in one sentence."""
     status: Status
+    """The outcome; "error" if the code of the claim raised an exception."""
     measured: float | None = None
     standard_error: float | None = None
     expected: float | None = None
     tolerance: float | None = None
+    """The claim holds if ``|measured - expected| <= tolerance``, unless ``reason`` says otherwise."""
     reason: str = ""
+    """Reason of the tolerance, reason why the claim cannot be tested on these records, or the exception
+    in one line."""
     source: str = ""
+    """Place in a paper, or equation of a derivation page."""
     replicates: int = 0
+    """Number of replicates behind the measured value."""
     kind: Literal["equal", "at least", "at most"] = "equal"
+    """How measured and expected are compared, as in :class:`Finding`."""
     notices: float | None = None
+    """Smallest relative error of the prediction with which the claim would have failed on these
+    records; None unless the claim holds."""
 
     @property
     def weak(self) -> bool:
@@ -79,31 +66,22 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Finding:
-    """Numbers that the check of a claim returns; :class:`Claim` makes a verdict of them.
-
-    Parameters
-    ----------
-    measured, expected, tolerance : float
-        The claim holds if ``|measured - expected| <= tolerance``; for ``kind="at least"`` if
-        ``measured >= expected - tolerance``; for ``kind="at most"`` if
-        ``measured <= expected + tolerance``.
-    standard_error : float or None
-        Of the measured value.
-    replicates : int
-        Number of replicates behind it.
-    kind : {"equal", "at least", "at most"}
-        How measured and expected are compared.
-    detail : str
-        Where the largest deviation was, in words.
-    """
+    """Numbers that the check of a claim returns; :class:`Claim` makes a verdict of them."""
 
     measured: float
     expected: float
     tolerance: float
+    """The claim holds if ``|measured - expected| <= tolerance``; for ``kind="at least"`` if
+    ``measured >= expected - tolerance``; for ``kind="at most"`` if
+    ``measured <= expected + tolerance``."""
     standard_error: float | None = None
+    """Of the measured value."""
     replicates: int = 1
+    """Number of replicates behind it."""
     kind: Literal["equal", "at least", "at most"] = "equal"
+    """How measured and expected are compared."""
     detail: str = ""
+    """Where the largest deviation was, in words."""
 
     @property
     def holds(self) -> bool:
@@ -118,15 +96,10 @@ class Finding:
 
 @dataclass(frozen=True)
 class NotTestable:
-    """Result of a check that these records cannot decide, with the reason.
-
-    Parameters
-    ----------
-    reason : str
-        Missing records, and a setting that would provide them.
-    """
+    """Result of a check that these records cannot decide, with the reason."""
 
     reason: str
+    """Missing records, and a setting that would provide them."""
 
 
 @dataclass(frozen=True)
@@ -138,35 +111,20 @@ class Raised:
 
 @dataclass(frozen=True)
 class Claim:
-    """One quantitative statement of a system.
-
-    Parameters
-    ----------
-    name : str
-        Short identifier, words joined by hyphens.
-    statement : str
-        The claim in one sentence.
-    source : str
-        Place in a paper, or equation of a derivation page, such as "arXiv:2503.14121, Theorem 2".
-    tolerance_reason : str
-        Reason of the tolerance.
-    check : callable
-        ``check(points) -> Finding | NotTestable``.
-    power : float
-        Relative error of the prediction that this claim is meant to notice, from 0 to 0.9.
-
-    Raises
-    ------
-    InvalidParameter
-        If the power is not such a number.
-    """
+    """One quantitative statement of a system."""
 
     name: str
+    """Short identifier, words joined by hyphens."""
     statement: str
+    """The claim in one sentence."""
     source: str
+    """Place in a paper, or equation of a derivation page, such as "arXiv:2503.14121, Theorem 2"."""
     tolerance_reason: str
+    """Reason of the tolerance."""
     check: Callable[[Sequence[Point]], Finding | NotTestable]
+    """``check(points) -> Finding | NotTestable``."""
     power: float = 0.1
+    """Relative error of the prediction that this claim is meant to notice, from 0 to 0.9."""
 
     def __post_init__(self) -> None:
         check_power(self.name, self.power)

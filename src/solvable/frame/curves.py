@@ -26,42 +26,29 @@ from solvable.paths import error_line
 
 @dataclass(frozen=True)
 class Axis:
-    """The parameter along which a system is drawn, and the format of its values.
-
-    Parameters
-    ----------
-    parameter : str
-        Name of the parameter.
-    label : str
-        Axis label with unit.
-    ignore : tuple of str
-        Further parameters in which the points of one curve may differ.
-    value : callable, optional
-        ``value(setting)``: coordinate of a point; default the parameter itself.
-    point_name : str or callable, optional
-        Words that name a point in sentences, with names of parameters in braces, such as
-        "n/d = {sample_ratio:0.4g}", or ``point_name(setting)``; default name and value.
-    words : mapping of str to str or callable
-        Format of a parameter in the name of a curve, such as ``{"noise": "noise {:g}"}``, or a function
-        from its value to text; default its name and value. An empty format leaves the parameter out of
-        the name.
-    scale : {"log", "linear"}
-        Scale of the axis and of the grid of the theory line.
-    margin : float
-        Theory lines reach beyond the points by this factor (share of the range if linear).
-    resolution : int
-        Points of a theory line.
-    """
+    """The parameter along which a system is drawn, and the format of its values."""
 
     parameter: str
+    """Name of the parameter."""
     label: str
+    """Axis label with unit."""
     ignore: tuple[str, ...] = ()
+    """Further parameters in which the points of one curve may differ."""
     value: Callable[[Any], float] | None = None
+    """``value(setting)``: coordinate of a point; default the parameter itself."""
     point_name: str | Callable[[Any], str] | None = None
+    """Words that name a point in sentences, with names of parameters in braces, such as "n/d =
+    {sample_ratio:0.4g}", or ``point_name(setting)``; default name and value."""
     words: Mapping[str, str | Callable[[Any], str]] = field(default_factory=dict)
+    """Format of a parameter in the name of a curve, such as ``{"noise": "noise {:g}"}``, or a function
+    from its value to text; default its name and value. An empty format leaves the parameter out of the
+    name."""
     scale: Literal["log", "linear"] = "log"
+    """Scale of the axis and of the grid of the theory line."""
     margin: float = 1.4
+    """Theory lines reach beyond the points by this factor (share of the range if linear)."""
     resolution: int = 60
+    """Points of a theory line."""
 
     def coordinate(self, point: Point) -> float:
         """Return the coordinate of a point on the axis."""
@@ -100,37 +87,25 @@ def place(point: Point, axis: Axis | None) -> str:
 
 @dataclass(frozen=True)
 class Curve:
-    """Points of one setting along the axis, and predictions on a finer grid.
-
-    Parameters
-    ----------
-    points : tuple of Point
-        Ascending along the axis.
-    axis : Axis
-        Axis along which the points differ.
-    predict : callable
-        ``predict(setting, coordinates) -> list of metrics``: predictions along the axis.
-    raised : list of str
-        A line for each exception of the theory line, filled when it is first predicted.
-    budget : LineBudget, optional
-        CPU seconds for theory lines; without a budget every grid value is predicted.
-    theory : callable, optional
-        ``theory(setting) -> metrics``: the prediction at one setting.
-    places : ndarray, optional
-        Coordinates of the theory line; default those of the axis around the points.
-    columns : tuple of tuple of Point
-        Only for a curve along another parameter: for each of its values, all points along the
-        system's axis.
-    """
+    """Points of one setting along the axis, and predictions on a finer grid."""
 
     points: tuple[Point, ...]
+    """Ascending along the axis."""
     axis: Axis
+    """Axis along which the points differ."""
     predict: Callable[[Any, np.ndarray], Sequence[Metrics]] = field(repr=False)
+    """``predict(setting, coordinates) -> list of metrics``: predictions along the axis."""
     raised: list[str] = field(default_factory=list, repr=False, compare=False)
+    """A line for each exception of the theory line, filled when it is first predicted."""
     budget: LineBudget | None = field(default=None, repr=False, compare=False)
+    """CPU seconds for theory lines; without a budget every grid value is predicted."""
     theory: Callable[[Any], Metrics] | None = field(default=None, repr=False, compare=False)
+    """``theory(setting) -> metrics``: the prediction at one setting."""
     places: np.ndarray | None = field(default=None, repr=False, compare=False)
+    """Coordinates of the theory line; default those of the axis around the points."""
     columns: tuple[tuple[Point, ...], ...] = field(default=(), repr=False, compare=False)
+    """Only for a curve along another parameter: for each of its values, all points along the system's
+    axis."""
 
     @property
     def setting(self) -> Any:
@@ -240,10 +215,8 @@ def stacked(rows: Sequence[np.ndarray]) -> np.ndarray:
 def predict_each(
     predict: Callable[[Any], Metrics], axis: Axis
 ) -> Callable[[Any, np.ndarray], list[Metrics]]:
-    """Predict along the axis, one call per coordinate; integer parameters get integers.
-
-    The line has a gap where there is no prediction; a gap after an exception holds it.
-    """
+    """Predict along the axis, one call per coordinate; integer parameters get integers."""
+    # The line has a gap where there is no prediction; a gap after an exception holds it.
 
     def along(setting: Any, coordinates: np.ndarray) -> list[Metrics]:
         values, model = fields_of(setting), type(setting)
@@ -292,10 +265,8 @@ def curves_of(
     seconds: float | None = None,
     theory: Callable[[Any], Metrics] | None = None,
 ) -> list[Curve]:
-    """Group points that differ along the axis alone; curves in the order of the study.
-
-    `seconds` limits the CPU time of theory lines, which are then interpolated.
-    """
+    """Group points that differ along the axis alone; curves in the order of the study."""
+    # `seconds` limits the CPU time of theory lines, which are then interpolated.
     skipped = {axis.parameter, *axis.ignore}
     groups: dict[tuple[object, ...], list[Point]] = {}
     for point in points:

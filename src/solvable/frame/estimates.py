@@ -26,22 +26,15 @@ def grouped_but(points: Sequence[Point], apart: Sequence[str]) -> list[list[Poin
 
 @dataclass(frozen=True)
 class Estimate(PointsClaim):
-    """A claim about a number that a function computes from the points of a group.
-
-    Parameters
-    ----------
-    estimate : callable
-        ``estimate(points) -> (measured, expected) or None``. The jackknife calls it again without each
-        replicate, so selections that depend on measured values belong into ``where``.
-    apart : tuple of str
-        Parameters in which the points of one group differ; () for one group of all points.
-    fewest : int
-        Smallest number of points of a group.
-    """
+    """A claim about a number that a function computes from the points of a group."""
 
     estimate: Callable[[Sequence[Point]], tuple[float, float] | None] = field(kw_only=True)
+    """``estimate(points) -> (measured, expected) or None``. The jackknife calls it again without each
+    replicate, so selections that depend on measured values belong into ``where``."""
     apart: tuple[str, ...] = field(default=(), kw_only=True)
+    """Parameters in which the points of one group differ; () for one group of all points."""
     fewest: int = field(default=1, kw_only=True)
+    """Smallest number of points of a group."""
 
     def groups(self, points: Sequence[Point]) -> list[list[Point]]:
         """Group the points that are equal in all other parameters."""
@@ -55,18 +48,12 @@ class Estimate(PointsClaim):
 
 @dataclass(frozen=True)
 class MetricClaim(PointsClaim):
-    """A claim about a combination of one metric at several points.
-
-    Parameters
-    ----------
-    metric : str or callable
-        Name of a metric with one number, or ``metric(point)`` giving one number for each replicate.
-    expected : str or callable, optional
-        Name of a predicted quantity or ``expected(point)``; default the prediction of the same name.
-    """
+    """A claim about a combination of one metric at several points."""
 
     metric: str | Number = field(kw_only=True)
+    """Name of a metric with one number, or ``metric(point)`` giving one number for each replicate."""
     expected: str | Number | None = field(default=None, kw_only=True)
+    """Name of a predicted quantity or ``expected(point)``; default the prediction of the same name."""
 
     def combine(self, group: Sequence[Point], numbers: np.ndarray) -> tuple[float, float] | None:
         """Combine numbers of shape (points, 2), measured and expected, into one."""
@@ -116,15 +103,6 @@ class Contrast(MetricClaim):
     The side of a point follows from :math:`\rho`, the value of a parameter divided by its predicted
     threshold. The sign is chosen such that the predicted contrast is positive.
 
-    Parameters
-    ----------
-    across : str
-        Predicted quantity: the threshold.
-    along : str
-        Attribute of the setting that is compared with the threshold, such as "sample_ratio".
-    below, above : tuple of float
-        Open intervals of :math:`\rho` that define the two sides.
-
     Examples
     --------
     >>> row = Contrast("recovery", "The error falls at the threshold.", "derived", metric="error",
@@ -134,9 +112,12 @@ class Contrast(MetricClaim):
     """
 
     across: str = field(kw_only=True)
+    """Predicted quantity: the threshold."""
     along: str = field(kw_only=True)
+    """Attribute of the setting that is compared with the threshold, such as "sample_ratio"."""
     below: tuple[float, float] = field(default=(0.0, 0.85), kw_only=True)
     above: tuple[float, float] = field(default=(1.15, np.inf), kw_only=True)
+    r"""Open intervals of :math:`\rho` that define the two sides."""
 
     def groups(self, points: Sequence[Point]) -> list[list[Point]]:
         """Return all points on either side as one group, if both sides have points."""
@@ -164,19 +145,14 @@ class Lead(MetricClaim):
     """A claim about the mean difference between two choices at otherwise equal settings.
 
     The sign is chosen such that the predicted mean difference is positive.
-
-    Parameters
-    ----------
-    of, over : mapping
-        The parameter with each of its two values, such as ``{"estimator": "bayes"}`` and
-        ``{"estimator": "nuclear-norm"}``.
-    least : float
-        Pairs with a smaller modulus of the predicted difference are left out.
     """
 
     of: Mapping[str, Any] = field(kw_only=True)
     over: Mapping[str, Any] = field(kw_only=True)
+    """The parameter with each of its two values, such as ``{"estimator": "bayes"}`` and
+    ``{"estimator": "nuclear-norm"}``."""
     least: float = field(default=0.0, kw_only=True)
+    """Pairs with a smaller modulus of the predicted difference are left out."""
 
     def groups(self, points: Sequence[Point]) -> list[list[Point]]:
         """Return all pairs as one group, the two points of each pair in succession."""
@@ -206,23 +182,16 @@ class Slope(MetricClaim):
     The slope is that of least squares, :math:`\sum_i w_i\log y_i` with
     :math:`w_i=(x_i-\bar x)/\sum_j(x_j-\bar x)^2` and :math:`x` the logarithm of the parameter;
     predictions get the same weights.
-
-    Parameters
-    ----------
-    along : str
-        The parameter.
-    ignore : tuple of str
-        Further parameters in which the points of one curve may differ.
-    fewest : int
-        Smallest number of points of a curve.
-    span : float
-        Smallest ratio of the largest to the smallest value of the parameter on a curve.
     """
 
     along: str = field(kw_only=True)
+    """The parameter."""
     ignore: tuple[str, ...] = field(default=(), kw_only=True)
+    """Further parameters in which the points of one curve may differ."""
     fewest: int = field(default=3, kw_only=True)
+    """Smallest number of points of a curve."""
     span: float = field(default=2.0, kw_only=True)
+    """Smallest ratio of the largest to the smallest value of the parameter on a curve."""
 
     def groups(self, points: Sequence[Point]) -> list[list[Point]]:
         """Group points that differ only in the parameter."""

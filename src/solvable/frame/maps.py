@@ -17,33 +17,23 @@ from solvable.plots.numbers import format_number
 
 @dataclass(frozen=True)
 class MapPanel:
-    """A map: the mean of a metric in each cell of a grid of two parameters.
-
-    Parameters
-    ----------
-    name, title, caption : str
-        File name without extension, title, and a sentence on what the map shows.
-    x, y : Axis
-        Parameters on both axes, with labels and scales.
-    value : str or callable
-        Name of a metric with one number, or ``value(point)`` with one number per replicate.
-    label : str
-        Label of the colour bar.
-    scale : {"linear", "log"}
-        Scale of the colours.
-    where : callable, optional
-        ``where(point) -> bool``: True for the points that are drawn.
-    """
+    """A map: the mean of a metric in each cell of a grid of two parameters."""
 
     name: str
     title: str
     x: Axis
     y: Axis
+    """Parameters on both axes, with labels and scales."""
     value: str | Callable[[Point], np.ndarray]
+    """Name of a metric with one number, or ``value(point)`` with one number per replicate."""
     label: str
+    """Label of the colour bar."""
     caption: str = ""
+    """File name without extension, title, and a sentence on what the map shows."""
     scale: Literal["linear", "log"] = "linear"
+    """Scale of the colours."""
     where: Callable[[Point], bool] | None = None
+    """``where(point) -> bool``: True for the points that are drawn."""
 
     def __call__(self, curves: Sequence[Curve]) -> list[Figure]:
         """Draw a map for each setting of the other parameters, all with the same colours."""

@@ -23,76 +23,54 @@ MOST_CURVES = 5
 
 @dataclass(frozen=True)
 class Panel:
-    """A figure against the axis of the system, or along another parameter.
-
-    Parameters
-    ----------
-    name : str
-        File name without extension; parameters that distinguish several figures are appended.
-    title : str
-        Title; the same parameters are appended.
-    y_label : str
-        Label of the vertical axis with unit.
-    traces : sequence of Trace
-        Quantities that are drawn.
-    caption : str
-        One or two sentences on what the figure shows.
-    markers : mapping of str to str, or callable
-        Predicted quantity (a number, or a list with one for each entry) to the label of its vertical
-        line; or ``markers(curves)``, the lines themselves.
-    overlay : tuple of str
-        Parameters whose values share a figure, one colour each; () for one figure per curve.
-    when : callable, optional
-        ``when(curve) -> bool``: True for the curves that have this panel.
-    x_scale, y_scale : {"linear", "log"}, optional
-        Scales; the horizontal scale is by default the one of the axis.
-    y_range : tuple or callable, optional
-        Limits of the vertical axis, or ``y_range(series) -> limits``.
-    along : str or Axis, optional
-        Another parameter as the horizontal axis; the panel is drawn if the parameter varies in the study.
-        An :class:`Axis` sets its label, or a function of the setting as ``value``. Each value on the
-        system's axis gets a colour, or with `overlay` a figure.
-    at : callable, optional
-        ``at(places) -> places``: values on the system's axis that are drawn along another parameter;
-        default five of those at which all values of the parameter were measured.
-    where : callable, optional
-        ``where(point) -> bool``: True for the points that are drawn.
-    once : sequence of Trace, optional
-        Traces that are equal for all curves, drawn once.
-    against : str or callable, optional
-        Metric on the horizontal axis, or ``against(point)``, which returns a number for each entry
-        of the traces' lists. Such a panel has one curve per point.
-    x_label : str or callable, optional
-        Label of the horizontal axis, or ``x_label(curve)``; default the label of the axis.
-    also : callable, optional
-        ``also(curves) -> series``: further series computed from all curves of a figure.
-    note : callable, optional
-        ``note(curves) -> str``: a sentence added to the caption.
-    """
+    """A figure against the axis of the system, or along another parameter."""
 
     name: str
+    """File name without extension; parameters that distinguish several figures are appended."""
     title: str
+    """Title; the same parameters are appended."""
     y_label: str
+    """Label of the vertical axis with unit."""
     traces: Sequence[Trace]
+    """Quantities that are drawn."""
     caption: str = ""
+    """One or two sentences on what the figure shows."""
     markers: Mapping[str, str] | Callable[[Sequence[Curve]], Sequence[Marker]] = field(
         default_factory=dict
     )
+    """Predicted quantity (a number, or a list with one for each entry) to the label of its vertical
+    line; or ``markers(curves)``, the lines themselves."""
     overlay: tuple[str, ...] = ()
+    """Parameters whose values share a figure, one colour each; () for one figure per curve."""
     when: Callable[[Curve], bool] | None = None
+    """``when(curve) -> bool``: True for the curves that have this panel."""
     x_scale: Literal["linear", "log"] | None = None
     y_scale: Literal["linear", "log"] = "linear"
+    """Scales; the horizontal scale is by default the one of the axis."""
     y_range: (
         tuple[float, float] | Callable[[Sequence[Series]], tuple[float, float] | None] | None
     ) = None
+    """Limits of the vertical axis, or ``y_range(series) -> limits``."""
     along: str | Axis | None = None
+    """Another parameter as the horizontal axis; the panel is drawn if the parameter varies in the
+    study. An :class:`Axis` sets its label, or a function of the setting as ``value``. Each value on the
+    system's axis gets a colour, or with `overlay` a figure."""
     at: Callable[[Sequence[float]], Sequence[float]] | None = None
+    """``at(places) -> places``: values on the system's axis that are drawn along another parameter;
+    default five of those at which all values of the parameter were measured."""
     where: Callable[[Point], bool] | None = None
+    """``where(point) -> bool``: True for the points that are drawn."""
     once: Sequence[Trace] = ()
+    """Traces that are equal for all curves, drawn once."""
     against: str | Callable[[Point], Any] | None = None
+    """Metric on the horizontal axis, or ``against(point)``, which returns a number for each entry of
+    the traces' lists. Such a panel has one curve per point."""
     x_label: str | Callable[[Curve], str] = ""
+    """Label of the horizontal axis, or ``x_label(curve)``; default the label of the axis."""
     also: Callable[[Sequence[Curve]], Sequence[Series]] | None = None
+    """``also(curves) -> series``: further series computed from all curves of a figure."""
     note: Callable[[Sequence[Curve]], str] | None = None
+    """``note(curves) -> str``: a sentence added to the caption."""
 
     def __call__(self, curves: Sequence[Curve]) -> list[Figure]:
         """Draw the figures of this panel for all curves of a study."""

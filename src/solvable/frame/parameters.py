@@ -102,13 +102,7 @@ class Limit:
     """
 
     def __init__(
-        self,
-        cost: Callable[[Any], float],
-        most: float,
-        words: str,
-        lower: str,
-        *,
-        unit: str = "",
+        self, cost: Callable[[Any], float], most: float, words: str, lower: str, *, unit: str = ""
     ) -> None:
         self.cost, self.most, self.words, self.lower, self.unit = cost, most, words, lower, unit
 

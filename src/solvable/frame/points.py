@@ -50,36 +50,25 @@ def listed(values: Sequence[float] | np.ndarray) -> list[float | None]:
 
 @dataclass(frozen=True)
 class Point:
-    """All replicates of a study at one setting of the parameters, with the prediction there.
-
-    Parameters
-    ----------
-    parameters : mapping
-        Every parameter of the system, by name.
-    metrics : sequence of mapping
-        One mapping per replicate, as :meth:`System.measure` returned it; none for a setting that was
-        only predicted.
-    prediction : mapping
-        Result of :meth:`System.predict`.
-    setting : Parameters, optional
-        The parameters as the system's own model; :meth:`System.verdicts` and
-        :meth:`System.figures` fill it in.
-    other : Point, optional
-        The point that a claim about pairs compares it with.
-    judged : frozenset of str, optional
-        Metrics that some claim judges at this point; None if unknown.
-    former : bool, default False
-        True if an earlier run measured the records. Metrics and predictions that they lack are then NaN;
-        else such a name is a mistake in the code of a claim or figure, which raises.
-    """
+    """All replicates of a study at one setting of the parameters, with the prediction there."""
 
     parameters: Mapping[str, Any]
+    """Every parameter of the system, by name."""
     metrics: Sequence[Metrics]
+    """One mapping per replicate, as :meth:`System.measure` returned it; none for a setting that was
+    only predicted."""
     prediction: Metrics
+    """Result of :meth:`System.predict`."""
     setting: Any = None
+    """The parameters as the system's own model; :meth:`System.verdicts` and :meth:`System.figures` fill
+    it in."""
     other: Point | None = None
+    """The point that a claim about pairs compares it with."""
     judged: frozenset[str] | None = None
+    """Metrics that some claim judges at this point; None if unknown."""
     former: bool = False
+    """True if an earlier run measured the records. Metrics and predictions that they lack are then NaN;
+    else such a name is a mistake in the code of a claim or figure, which raises."""
 
     def judges(self, names: Iterable[str]) -> bool:
         """Return True if a claim judges one of these metrics here, or if claims are unknown."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from solvable.errors import InvalidParameter
 from solvable.frame.claims import Finding, NotTestable, Verdict, check_power, verdict_of
+from solvable.frame.conditions import Where, advice_of, covers
 from solvable.frame.points import Point, remembered
 from solvable.frame.statistics import ALLOWANCE, SPREAD, jackknife_errors, too_noisy
 
@@ -27,27 +28,6 @@ class PointsClaim:
     every group, with the Student quantile :math:`q` of Welch's degrees of freedom at which a right
     theory fails in one of a hundred claims; where :math:`q\,s>2w` the group is not testable.
 
-    Parameters
-    ----------
-    name : str
-        Short identifier, words joined by hyphens.
-    statement : str
-        The claim in one sentence.
-    source : str
-        Place in a paper, or equation of a derivation page.
-    within : float
-        Stated tolerance above 0; multiplied by the modulus of the expected number if ``relative``.
-    because : str
-        Reason of the tolerance.
-    relative : bool
-        Whether the tolerance is relative.
-    where : callable, optional
-        ``where(point) -> bool``: True for the points that are used.
-    missing : str
-        Advice shown when no group is complete, such as "run with --preset recovery".
-    power : float
-        Relative error of the prediction that this claim is meant to notice.
-
     Raises
     ------
     InvalidParameter
@@ -55,15 +35,25 @@ class PointsClaim:
     """
 
     name: str
+    """Short identifier, words joined by hyphens."""
     statement: str
+    """The claim in one sentence."""
     source: str
+    """Place in a paper, or equation of a derivation page."""
     _: KW_ONLY
     within: float
+    """Stated tolerance above 0; multiplied by the modulus of the expected number if ``relative``."""
     because: str
+    """Reason of the tolerance."""
     relative: bool = False
-    where: Callable[[Point], bool] | None = None
-    missing: str = "the claim covers no group of points of this study"
+    """True for a relative tolerance."""
+    where: Where | None = None
+    """Points that are used, as in :class:`~solvable.frame.agreement.Agreement`."""
+    missing: str = ""
+    """Advice shown when no group is complete, such as "run with --preset recovery"; without it, a
+    sentence with the conditions of ``where``."""
     power: float = 0.1
+    """Relative error of the prediction that this claim is meant to notice."""
 
     def __post_init__(self) -> None:
         check_power(self.name, self.power)
@@ -88,7 +78,8 @@ class PointsClaim:
 
     def check(self, points: Sequence[Point]) -> Finding | NotTestable:
         """Judge the group that is closest to failing."""
-        return self._judge(*self._numbers(points))
+        groups, numbers = self._numbers(points)
+        return self._judge(groups, numbers) if groups else self._nothing(points)
 
     def check_against(
         self, points: Sequence[Point], truth: Mapping[str, float]
@@ -98,6 +89,8 @@ class PointsClaim:
         expected = [
             truth.get(_name_of(group), pair[1]) for group, pair in zip(groups, numbers, strict=True)
         ]
+        if not groups:
+            return self._nothing(points)
         return self._judge(
             groups, [(pair[0], e) for pair, e in zip(numbers, expected, strict=True)]
         )
@@ -111,11 +104,14 @@ class PointsClaim:
         groups, numbers = self._numbers(points)
         return {_name_of(g): pair[0] for g, pair in zip(groups, numbers, strict=True)}
 
+    def _used(self, points: Sequence[Point]) -> list[Point]:
+        return [p for p in points if not p.refused and covers(self.where, p)]
+
     def _numbers(
         self, points: Sequence[Point]
     ) -> tuple[list[list[Point]], list[tuple[float, float]]]:
         """Return the groups with their measured and expected numbers."""
-        chosen = [p for p in points if not p.refused and (self.where is None or self.where(p))]
+        chosen = self._used(points)
         groups, numbers = [], []
         for group in self.groups(chosen):
             pair = self.combined(group)
@@ -124,11 +120,14 @@ class PointsClaim:
                 numbers.append(pair)
         return groups, numbers
 
+    def _nothing(self, points: Sequence[Point]) -> NotTestable:
+        """Return why no group is complete."""
+        advice = self.missing or ("" if self._used(points) else advice_of(self, points))
+        return NotTestable(advice or "the claim covers no group of points of this study")
+
     def _judge(
         self, groups: list[list[Point]], numbers: list[tuple[float, float]]
     ) -> Finding | NotTestable:
-        if not groups:
-            return NotTestable(self.missing)
         measured, expected = (np.array(column) for column in zip(*numbers, strict=True))
         within = self.within * (np.abs(expected) if self.relative else np.ones(len(groups)))
         errors = [jackknife_errors(self._without_one(group)) for group in groups]

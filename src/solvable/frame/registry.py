@@ -26,21 +26,14 @@ UNLISTED = "solvable.commands"
 
 @dataclass(frozen=True)
 class Listing:
-    """A system that an installed package provides.
-
-    Parameters
-    ----------
-    name : str
-        Name on the command line.
-    title : str
-        One line for a reader; empty if the source does not contain it as plain text.
-    package : str
-        Distribution that provides it, with its version.
-    """
+    """A system that an installed package provides."""
 
     name: str
+    """Name on the command line."""
     title: str
+    """One line for a reader; empty if the source does not contain it as plain text."""
     package: str
+    """Distribution that provides it, with its version."""
 
 
 def available() -> list[Listing]:
@@ -75,12 +68,6 @@ def load(name: str) -> System:
     -------
     System
         The instance (an entry point may also name the class).
-
-    Raises
-    ------
-    UnknownSystem
-        If no installed package provides the name, if two do, if the module fails to import (the
-        message names the package and the cause), or if it holds no system of that name.
 
     Examples
     --------

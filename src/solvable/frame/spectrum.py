@@ -19,19 +19,6 @@ from solvable.plots.figure import Figure, Marker, Series
 class Law:
     """A predicted spectrum at a point.
 
-    Parameters
-    ----------
-    lines : sequence of tuple
-        Label, places, eigenvalues per unit of the axis, and kind of each line, "line" or "dashed".
-    markers : sequence of Marker
-        Vertical lines; those that are not finite are left out.
-    bins : int or ndarray
-        Number of bins, or their edges.
-    caption : str
-        Sentences about this point, after the caption of the panel.
-    quantile : float or None
-        The vertical axis ends at this quantile of the line; None for its maximum.
-
     Examples
     --------
     >>> Law([("bulk", [0, 1], [5, 5], "line")], [Marker(1.0, "edge")]).bins
@@ -39,44 +26,20 @@ class Law:
     """
 
     lines: Sequence[tuple[str, Any, Any, Literal["line", "dashed"]]] = ()
+    """Label, places, eigenvalues per unit of the axis, and kind of each line, "line" or "dashed"."""
     markers: Sequence[Marker] = ()
+    """Vertical lines; those that are not finite are left out."""
     bins: int | np.ndarray = 60
+    """Number of bins, or their edges."""
     caption: str = ""
+    """Sentences about this point, after the caption of the panel."""
     quantile: float | None = None
+    """The vertical axis ends at this quantile of the line; None for its maximum."""
 
 
 @dataclass(frozen=True)
 class Spectrum:
     """A figure of the spectrum at single points: measured histogram and predicted density.
-
-    Parameters
-    ----------
-    name : str
-        File name without extension; parameters that distinguish several figures are appended.
-    title : str
-        Title, with the coordinate of the point in braces, such as "Spectrum at n/d = {:.3g}".
-    x_label : str
-        Label of the horizontal axis.
-    values : callable
-        ``values(point)``: measured eigenvalues of each replicate, arrays that may differ in length.
-    law : callable
-        ``law(point, values) -> Law``: prediction for these values.
-    at : callable
-        ``at(curve) -> points``: the points of a curve that are shown.
-    caption : str
-        One or two sentences on what the figure shows.
-    label : str
-        Name of the measured values in the legend.
-    place : str
-        Format of the coordinate in the file name, such as "ratio-{:.3g}"; empty if a curve shows one
-        point.
-    y_scale : {"linear", "log"}
-        Scale of the vertical axis.
-    overlay : tuple of str
-        Varying parameters for each value of which only the middle point is shown.
-    together : bool
-        True for one figure of all shown points of a curve, one colour each, with common bins and without
-        the labels of vertical lines.
 
     Examples
     --------
@@ -92,17 +55,31 @@ class Spectrum:
     """
 
     name: str
+    """File name without extension; parameters that distinguish several figures are appended."""
     title: str
+    """Title, with the coordinate of the point in braces, such as "Spectrum at n/d = {:.3g}"."""
     x_label: str
+    """Label of the horizontal axis."""
     values: Callable[[Point], Iterable[Any]]
+    """``values(point)``: measured eigenvalues of each replicate, arrays that may differ in length."""
     law: Callable[[Point, Sequence[np.ndarray]], Law]
+    """``law(point, values) -> Law``: prediction for these values."""
     at: Callable[[Curve], Sequence[Point]]
+    """``at(curve) -> points``: the points of a curve that are shown."""
     caption: str = ""
+    """One or two sentences on what the figure shows."""
     label: str = "measured"
+    """Name of the measured values in the legend."""
     place: str = ""
+    """Format of the coordinate in the file name, such as "ratio-{:.3g}"; empty if a curve shows one
+    point."""
     y_scale: Literal["linear", "log"] = "linear"
+    """Scale of the vertical axis."""
     overlay: tuple[str, ...] = ()
+    """Varying parameters for each value of which only the middle point is shown."""
     together: bool = False
+    """True for one figure of all shown points of a curve, one colour each, with common bins and without
+    the labels of vertical lines."""
 
     def __call__(self, curves: Sequence[Curve]) -> list[Figure]:
         """Draw the figures of all shown points."""

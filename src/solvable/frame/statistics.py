@@ -58,10 +58,8 @@ class Errors:
         return np.sqrt(self.variance / self.replicates)
 
     def allowances(self, *, two_sided: bool, together: bool = False) -> np.ndarray:
-        """Return the deviations that a right theory exceeds in 1 % of claims; infinite if unknown.
-
-        Entries of a list count as independent, or with ``together`` as fully correlated.
-        """
+        """Return the deviations that a right theory exceeds in 1 % of claims; infinite if unknown."""
+        # Entries of a list count as independent, or with `together` as fully correlated.
         if self.total == 0:
             return np.full(self.variance.shape, np.inf)
         from scipy.special import stdtrit
@@ -99,13 +97,11 @@ def _replicate_numbers() -> tuple[np.ndarray, ...]:
 def pooled_errors(
     values: Sequence[np.ndarray], scales: np.ndarray, points: Sequence[int] | None = None
 ) -> Errors:
-    """Estimate errors of cells, shrunk towards a common relative scatter.
-
-    With two to six replicates the variance of a single cell is often far too small. It is averaged with
-    the pooled variance; the weights depend on how much the variances of cells differ (moderated t
-    statistics: Smyth, Stat. Appl. Genet. Mol. Biol. 3, 2004). This difference is itself poorly
-    estimated, so it is shrunk towards its typical value. Simulations: docs/verdicts.md.
-    """
+    """Estimate errors of cells, shrunk towards a common relative scatter."""
+    # With two to six replicates the variance of a single cell is often far too small. It is averaged
+    # with the pooled variance; the weights depend on how much the variances of cells differ (moderated
+    # t statistics: Smyth, Stat. Appl. Genet. Mol. Biol. 3, 2004). This difference is itself poorly
+    # estimated, so it is shrunk towards its typical value. Simulations: docs/verdicts.md.
     counts = np.array([value.size for value in values])
     degrees = np.maximum(counts - 1, 0).astype(float)
     own = np.array([value.var(ddof=1) if value.size > 1 else 0.0 for value in values]) / scales**2
@@ -186,11 +182,9 @@ class EstimateError:
 
 
 def jackknife_errors(without_one: Sequence[np.ndarray]) -> EstimateError:
-    """Estimate the jackknife error of a number; each array holds one point's leave-one-out values.
-
-    Two replicates determine the scatter of a point poorly: such a point contributes its own variance
-    or the geometric mean over points, whichever is larger (see :func:`pooled_errors`).
-    """
+    """Estimate the jackknife error of a number; each array holds one point's leave-one-out values."""
+    # Two replicates determine the scatter of a point poorly: such a point contributes its own variance
+    # or the geometric mean over points, whichever is larger (see pooled_errors).
     counts = np.array([values.size for values in without_one])
     if (counts < 2).any() or not all(np.isfinite(values).all() for values in without_one):
         return EstimateError(float("nan"), 0.0)

@@ -6,7 +6,7 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any, ClassVar
 
@@ -30,21 +30,20 @@ from solvable.plots.figure import Figure
 
 @dataclass(frozen=True)
 class Preset:
-    """A named grid of a system.
-
-    Parameters
-    ----------
-    description : str
-        One line: what the preset shows and how long it takes.
-    grid : mapping
-        Values of each parameter; the study takes all combinations.
-    replicates : int
-        Independent repetitions per point.
-    """
+    """A named grid of a system."""
 
     description: str
+    """One line: what the preset shows and how long it takes."""
     grid: Mapping[str, Sequence[Any]]
+    """Values of each parameter; the study takes all combinations, also with those of `fixed`."""
     replicates: int = 3
+    """Independent repetitions per point."""
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    """Parameters with one value each."""
+
+    def __post_init__(self) -> None:
+        values = {name: (value,) for name, value in self.fixed.items()}
+        object.__setattr__(self, "grid", {**values, **self.grid})
 
 
 class System:
@@ -98,12 +97,6 @@ class System:
     summary : str, optional
         First paragraph of a report; default the docstring of the module, or of the subclass.
 
-    Raises
-    ------
-    InvalidParameter
-        If a name does not resolve, or a row names a metric that ``measure`` or ``predict`` do not
-        return.
-
     Examples
     --------
     >>> class Mean(Parameters):
@@ -151,24 +144,15 @@ class System:
         tensors: bool | None = None,
     ) -> None:
         self._module = _caller() if type(self) is System else type(self).__module__
-        data: dict[str, Any] = {
-            "name": name,
-            "title": title,
-            "version": version,
-            "parameters": parameters,
-        }
-        data |= {"presets": presets, "references": references, "axis": axis, "tensors": tensors}
+        data: dict[str, Any] = {"name": name, "title": title, "version": version}
+        data |= {"parameters": parameters, "presets": presets, "references": references}
+        data |= {"axis": axis, "tensors": tensors}
         for attribute, value in data.items():
             if value is not None:
                 setattr(self, attribute, value)
-        parts: dict[str, Any] = {
-            "measure": measure,
-            "predict": predict,
-            "teacher": teacher,
-            "claims": claims,
-        }
-        parts |= {"panels": panels, "curve": curve}
-        parts |= {"chance": chance, "summary": summary}
+        parts: dict[str, Any] = {"measure": measure, "predict": predict, "teacher": teacher}
+        parts |= {"claims": claims, "panels": panels, "curve": curve, "chance": chance}
+        parts |= {"summary": summary}
         self._parts = {part: value for part, value in parts.items() if value is not None}
         missing = [
             part for part in ("name", "title", "version", "parameters") if not hasattr(self, part)

@@ -99,10 +99,8 @@ def interpolated(nodes: dict[float, Metrics], grid: np.ndarray, *, log: bool) ->
 
 
 def smoothed(line: Series, *, log_x: bool, log_y: bool) -> Series:
-    """Return a theory line with three places between neighbours, by monotone cubic splines.
-
-    Between the computed places the line is smooth in the scales of the figure; gaps stay.
-    """
+    """Return a theory line with three places between neighbours, by monotone cubic splines."""
+    # Between the computed places the line is smooth in the scales of the figure; gaps stay.
     x, y = np.asarray(line.x, dtype=float), np.asarray(line.y, dtype=float)
     ordered = x.size >= FEWEST_PLACES and (np.diff(x) > 0).all() and (x[0] > 0 or not log_x)
     if line.kind not in ("line", "dashed") or line.error is not None or not ordered:

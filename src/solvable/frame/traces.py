@@ -21,60 +21,41 @@ MOST_ENTRIES = 11
 
 @dataclass(frozen=True)
 class Trace:
-    """One quantity of a panel: the predicted line and the measured points, in one colour.
-
-    Parameters
-    ----------
-    metric : str
-        Name of the metric; each entry of a list has its own line and points.
-    label : str
-        Name in the legend, with names of parameters in braces such as "d = {dimension}"; for a list,
-        the name of an entry, such as "feature".
-    theory : str or None
-        Name of the predicted quantity; default the name of the metric, None for no line.
-    measured : bool
-        Whether points are drawn, if the metric was measured.
-    dashed : bool
-        Whether the line is dashed, as for a variant or a bound. Without theory a dashed line joins the
-        measured values.
-    names : callable, optional
-        ``names(setting)``: names of the entries of a list.
-    scale : callable, optional
-        ``scale(setting)``: divisor of the values, a number or one per entry.
-    mean : bool
-        Whether the entries of a list are averaged into one value.
-    shown : callable, optional
-        ``shown(curve, name, line) -> line``: the predicted values, with NaN where the line has a gap.
-    where : mapping
-        Values of ignored parameters that select points, such as ``{"sensing": "goe"}``.
-    colour : int or callable, optional
-        Index of the colour in a figure of one curve, or ``colour(setting)``; default the position of the
-        trace. For a list, the colour of its first entry, by default 0.
-    alone : bool
-        Whether the trace is left out of figures with several curves.
-    value : callable, optional
-        ``value(point)``: measured values instead of a metric: an array (replicates,) or
-        (replicates, length), a pair of mean and error, or None.
-    reduce : callable, optional
-        ``reduce(points)``: quantity computed from all points along the system's axis, such as a
-        threshold, for a panel along another parameter: a number, a list, or a pair of value and
-        error.
-    """
+    """One quantity of a panel: the predicted line and the measured points, in one colour."""
 
     metric: str
+    """Name of the metric; each entry of a list has its own line and points."""
     label: str = ""
+    """Name in the legend, with names of parameters in braces such as "d = {dimension}"; for a list, the
+    name of an entry, such as "feature"."""
     theory: str | None = ""
+    """Name of the predicted quantity; default the name of the metric, None for no line."""
     measured: bool = True
+    """True to draw points, if the metric was measured."""
     dashed: bool = False
+    """True for a dashed line, as for a variant or a bound. Without theory a dashed line joins the
+    measured values."""
     names: Callable[[Any], Sequence[str]] | None = None
+    """``names(setting)``: names of the entries of a list."""
     scale: Callable[[Any], Any] | None = None
+    """``scale(setting)``: divisor of the values, a number or one per entry."""
     mean: bool = False
+    """True to average the entries of a list into one value."""
     shown: Callable[[Curve, str, np.ndarray], np.ndarray] | None = None
+    """``shown(curve, name, line) -> line``: the predicted values, with NaN where the line has a gap."""
     where: Mapping[str, Any] = field(default_factory=dict)
+    """Values of ignored parameters that select points, such as ``{"sensing": "goe"}``."""
     colour: int | Callable[[Any], int] | None = None
+    """Index of the colour in a figure of one curve, or ``colour(setting)``; default the position of the
+    trace. For a list, the colour of its first entry, by default 0."""
     alone: bool = False
+    """True to leave the trace out of figures with several curves."""
     value: Callable[[Point], Any] | None = None
+    """``value(point)``: measured values instead of a metric: an array (replicates,) or (replicates,
+    length), a pair of mean and error, or None."""
     reduce: Callable[[Sequence[Point]], Any] | None = None
+    """``reduce(points)``: quantity computed from all points along the system's axis, such as a
+    threshold, for a panel along another parameter: a number, a list, or a pair of value and error."""
 
 
 def spread_entries(count: int) -> list[int]:

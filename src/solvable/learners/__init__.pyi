@@ -2,21 +2,21 @@ from solvable.learn.estimators import TableClassifier as TableClassifier
 from solvable.learn.estimators import TableRegressor as TableRegressor
 from solvable.models.boltzmann.learner import BoltzmannMachine as BoltzmannMachine
 from solvable.models.hierarchy.grammar.learner.convolutional import (
+    FullyConnectedNetwork as FullyConnectedNetwork,
+)
+from solvable.models.hierarchy.grammar.learner.convolutional import (
     HierarchicalCNN as HierarchicalCNN,
 )
 from solvable.models.hierarchy.grammar.learner.count_cluster import (
     CountClusterClassifier as CountClusterClassifier,
 )
-from solvable.models.hierarchy.grammar.learner.fully_connected import (
-    FullyConnectedNetwork as FullyConnectedNetwork,
+from solvable.models.hierarchy.grammar.learner.count_cluster import (
+    OneStepClusterClassifier as OneStepClusterClassifier,
 )
 from solvable.models.hierarchy.grammar.learner.kernel import KernelClassifier as KernelClassifier
+from solvable.models.hierarchy.grammar.learner.kernel import LazyCNNClassifier as LazyCNNClassifier
 from solvable.models.hierarchy.grammar.learner.layerwise import (
     LayerwiseRBFClassifier as LayerwiseRBFClassifier,
-)
-from solvable.models.hierarchy.grammar.learner.lazy import LazyCNNClassifier as LazyCNNClassifier
-from solvable.models.hierarchy.grammar.learner.one_step import (
-    OneStepClusterClassifier as OneStepClusterClassifier,
 )
 from solvable.models.hierarchy.grammar.learner.transformer import (
     TransformerClassifier as TransformerClassifier,

@@ -11,7 +11,8 @@ from __future__ import annotations
 import numpy as np
 from pydantic import Field
 
-from solvable.frame.agreement import Agreement, Cell
+from solvable.frame.agreement import Agreement
+from solvable.frame.conditions import above, at_most
 from solvable.frame.curves import Axis
 from solvable.frame.panels import Panel
 from solvable.frame.parameters import Parameters
@@ -134,12 +135,6 @@ def degree_names(parameters: KernelParameters) -> list[str]:
     return [f"degree {degree}" for degree in DEGREES]
 
 
-def determined(cell: Cell) -> bool:
-    """Return True if label noise is amplified by at most 3, so that terms of order 1/d are small."""
-    return cell.predicted("amplification") <= 3
-
-
-MORE_RIDGE = "the predicted amplification of noise exceeds 3; raise ridge or samples"
 REASON = "The theory neglects terms of order 1/d: features of one degree are not Gaussian given the norm."
 
 system = System(
@@ -160,8 +155,8 @@ system = System(
             within=0.04,
             because=REASON,
             relative=True,
-            where=determined,
-            missing=MORE_RIDGE,
+            where={"amplification": at_most(3)},
+            missing="raise ridge or samples",
         ),
         Agreement(
             "learned",
@@ -170,8 +165,8 @@ system = System(
             source="derivations/kernel-staircase (1)",
             within=0.05,
             because=REASON,
-            where=lambda cell: cell.expected > 0.2 and determined(cell),
-            missing=MORE_RIDGE + "; or every predicted share is below 0.2; raise samples",
+            where={"amplification": at_most(3), "expected": above(0.2)},
+            missing="raise ridge or samples",
             entry=degree_names,
             power=0.15,
         ),

@@ -95,7 +95,7 @@ def draw_spikes(
         powers = sample.powers[atoms]
         if sample.gaussian:
             powers = powers * (1 + sample.spread * (rng.standard_normal(powers.shape) ** 2 - 1))
-        matrix = _moment(weights, powers, n, C, rng)
+        matrix = _moment(weights, powers, n, C, sample.gaussian, rng)
         noise = rng.standard_normal((p + C, p + C), dtype=np.float32)
         matrix += deviation * (noise + noise.T) / np.sqrt(np.float32(2))
         matrix[np.diag_indices(p + C)] += offsets
@@ -107,7 +107,7 @@ def draw_spikes(
         if ranking == "modulus":
             first = np.argsort(-np.abs(values), kind="stable")[:p]
         elif ranking == "permuted":
-            edges = _permuted_edges(weights / n, rest, p + C, rng)
+            edges = _permuted_edges(weights / n, rest, p + C, sample.gaussian, rng)
             distance = np.maximum(values - edges[1], edges[0] - values)
             first = np.argsort(-distance, kind="stable")[:p]
         else:
@@ -119,12 +119,13 @@ def draw_spikes(
 
 
 def _permuted_edges(
-    weights: np.ndarray, rest: _Rest, size: int, rng: np.random.Generator
+    weights: np.ndarray, rest: _Rest, size: int, gaussian: bool, rng: np.random.Generator
 ) -> np.ndarray:
     """Smallest and largest eigenvalue of one matrix whose labels are independent of the inputs."""
     # `weights` are those of the drawn samples, divided by n.
     rows = rng.standard_normal((weights.size, size), dtype=np.float32)
-    rows *= np.sqrt(size) / np.linalg.norm(rows, axis=1, keepdims=True)
+    if not gaussian:
+        rows *= np.sqrt(size) / np.linalg.norm(rows, axis=1, keepdims=True)
     noise = rng.standard_normal((size, size), dtype=np.float32)
     matrix = (rows * weights.astype(np.float32)[:, None]).T @ rows
     matrix += np.sqrt(np.float32(rest.complement) / 2) * (noise + noise.T)
@@ -218,14 +219,16 @@ def _moment(
     powers: np.ndarray,
     n_samples: int,
     n_complement: int,
+    gaussian: bool,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """Compute (1/n) sum_mu w_mu f_mu f_mu^T for drawn samples f = (h, g) with |g|² = D - p."""
+    """Compute (1/n) sum_mu w_mu f_mu f_mu^T for drawn samples f = (h, g), |g|² = D - p or g normal."""
     p = powers.shape[1]
     rows = rng.standard_normal((weights.size, p + n_complement), dtype=np.float32)
     rows[:, :p] = np.sign(rows[:, :p]) * np.sqrt(powers)
-    norms = np.linalg.norm(rows[:, p:], axis=1, keepdims=True)
-    rows[:, p:] *= np.sqrt(n_complement) / np.maximum(norms, 1e-30)
+    if not gaussian:
+        norms = np.linalg.norm(rows[:, p:], axis=1, keepdims=True)
+        rows[:, p:] *= np.sqrt(n_complement) / np.maximum(norms, 1e-30)
     return np.asarray((rows * (weights / n_samples).astype(np.float32)[:, None]).T @ rows)
 
 

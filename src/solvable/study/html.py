@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from solvable.frame.claims import Verdict
-from solvable.frame.sources import SourcePart, source_parts
+from solvable.frame.references import SourcePart, source_parts
 from solvable.frame.statistics import ALLOWANCE
 from solvable.pages.derivations import DerivationSection, derivation_sections
 from solvable.pages.environment import GENERATOR, drawings, page_environment, picture_address

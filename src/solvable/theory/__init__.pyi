@@ -1,9 +1,5 @@
 from solvable.links import Link as Link
 from solvable.links import make_link as make_link
-from solvable.models.hierarchy.grammar.bounds import layerwise_guarantee as layerwise_guarantee
-from solvable.models.hierarchy.grammar.overview import (
-    random_hierarchy_theory as random_hierarchy_theory,
-)
 from solvable.models.hierarchy.labels.theory import label_cascade as label_cascade
 from solvable.models.late_interaction.labels import label_factors as label_factors
 from solvable.models.late_interaction.overlaps import (

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from solvable.arrays import random_stream
-from solvable.models.boltzmann.components import drawn_components
+from solvable.models.boltzmann.at_dimension import drawn_components
 from solvable.models.boltzmann.evolution import (
     bayes_overlap,
     bulk_edge,

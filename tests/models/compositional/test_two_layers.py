@@ -7,8 +7,7 @@ from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter
 from solvable.models.compositional.first_layer import model_of
 from solvable.models.compositional.latent_layers import form_overlap
-from solvable.models.compositional.measure import measure
-from solvable.models.compositional.neural_lofi import explained
+from solvable.models.compositional.measure import explained, measure
 from solvable.models.compositional.parameters import CompositionalParameters
 from solvable.models.compositional.predict import predict
 from solvable.models.compositional.two_layers import predicted_two_layer_error

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from solvable.models.hierarchy import correlations
-from solvable.models.hierarchy.correlations import (
+from solvable.models.hierarchy.grammar import measure
+from solvable.models.hierarchy.grammar.measure import (
     covariance_by_height,
     last_token_covariances,
     pair_covariances,
@@ -18,7 +18,7 @@ def test_covariances_are_those_of_indicators(monkeypatch):
     X = rng.integers(0, 3, (200, 4))
     target = (X[:, 0] + rng.integers(0, 2, 200)) % 3
     for chunk in (1 << 20, 100):
-        monkeypatch.setattr(correlations, "CHUNK_NUMBERS", chunk)
+        monkeypatch.setattr(measure, "CHUNK_NUMBERS", chunk)
         measured = pair_covariances(X.astype(np.int8), target.astype(np.int8), 3)
         for column in range(4):
             left, right = np.eye(3)[target], np.eye(3)[X[:, column]]

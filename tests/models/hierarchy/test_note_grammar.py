@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from solvable.models.hierarchy.correlations import last_token_covariances
+from solvable.models.hierarchy.grammar.measure import last_token_covariances
 from solvable.models.hierarchy.rules import tuple_numbers
 from solvable.models.hierarchy.target import RandomHierarchy
 

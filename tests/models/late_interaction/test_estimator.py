@@ -7,7 +7,7 @@ import pytest
 
 from solvable.arrays import random_stream
 from solvable.errors import InvalidData
-from solvable.models.late_interaction.estimator import moment_matrix, spectral_kernel
+from solvable.models.late_interaction.measure import moment_matrix, spectral_kernel
 from solvable.models.late_interaction.teacher import LateInteractionTeacher, label_weights
 
 

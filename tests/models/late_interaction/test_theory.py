@@ -8,8 +8,8 @@ from retrieval_simulations import simulated_gain
 
 from solvable.arrays import random_stream
 from solvable.errors import InvalidData, InvalidParameter
-from solvable.models.late_interaction.estimator import moment_matrix
 from solvable.models.late_interaction.maxima import max_covariance, max_moments
+from solvable.models.late_interaction.measure import moment_matrix
 from solvable.models.late_interaction.scoring import maxsim, pooled
 from solvable.models.late_interaction.teacher import LateInteractionTeacher, label_weights
 from solvable.models.late_interaction.theory import (

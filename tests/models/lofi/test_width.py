@@ -6,7 +6,7 @@ Equation 28 of docs/derivations/lofi.md.
 import numpy as np
 import pytest
 
-from solvable.models.lofi.width import fourth_moment_kernel, gram_deviation
+from solvable.models.lofi.lift import fourth_moment_kernel, gram_deviation
 from solvable.operators.activations import dual_kernel, evaluate
 from solvable.operators.lift import RandomLift
 

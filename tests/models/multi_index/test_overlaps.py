@@ -14,6 +14,9 @@ from solvable.models.multi_index.overlaps import (
     mapped_labels,
     predict_spectral,
 )
+from solvable.models.multi_index.separable.label_map import label_weights
+from solvable.models.multi_index.separable.parameters import SeparableParameters
+from solvable.models.multi_index.separable.system import system as separable
 from solvable.models.multi_index.target import MultiIndexTarget, power_law_channel
 from solvable.operators import apply_label_map
 from solvable.spectra.label_weighted import label_weighted_spectrum
@@ -198,6 +201,29 @@ def test_overlaps_in_few_dimensions(link, features, decay, noise, d, n):
     if not decay:
         total = abs(found.squared_overlap.mean() - mean.mean())
         assert total < 3 * error.mean() / features**0.5 + 0.015
+
+
+def test_the_end_without_features_competes():
+    # Few samples make the lower edge. It decides which eigenvectors are kept: 0.04 too little was found.
+    p, d, errors, scatter = 2, 100, [], []
+    rng = np.random.default_rng(17)
+    for ratio in (4.5, 6.3, 9.0):
+        parameters = SeparableParameters(dimension=d, directions=p, sample_ratio=ratio)
+        grid, weights = parameters.channel.moments.labels, label_weights(parameters)
+        found = []
+        for _ in range(120):
+            X = rng.standard_normal((round(ratio * d), d))
+            y = LINKS["he2"](X[:, :p]).sum(axis=1) / p**0.5
+            y += parameters.noise**0.5 * rng.standard_normal(y.size)
+            T = np.interp(y, grid, weights)
+            values, vectors = np.linalg.eigh((X * T[:, None]).T @ X)
+            edges = np.linalg.eigvalsh((X * rng.permutation(T)[:, None]).T @ X)[[0, -1]]
+            first = np.argsort(-np.maximum(values - edges[1], edges[0] - values))[:p]
+            found.append(np.sum(vectors[:p, first] ** 2) / p)
+        errors.append(separable.predict(parameters)["squared_overlap"] - np.mean(found))
+        # the prediction is a mean over about a hundred matrices
+        scatter.append(np.var(found) * (1 / 120 + 1 / 100))
+    assert abs(np.mean(errors)) < 3 * np.sqrt(np.sum(scatter)) / 3
 
 
 def test_unbounded_labels_give_smooth_predictions():

@@ -12,8 +12,10 @@ from solvable.arrays import random_stream
 from solvable.errors import InvalidData, InvalidParameter
 from solvable.models.quadratic.flow import (
     FlowParameters,
+    form_gradient,
     integrate,
     measure,
+    online_descent,
     predict,
     strengths_of,
     system,
@@ -26,7 +28,6 @@ from solvable.models.quadratic.flow_theory import (
     quadratic_flow,
     width_floor,
 )
-from solvable.models.quadratic.online import form_gradient, online_descent
 from solvable.study import Study, run_study
 
 

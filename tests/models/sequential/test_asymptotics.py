@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from solvable.models.sequential.asymptotics import asymptotic_error, expand, recovered_count
+from solvable.models.sequential.predict import asymptotic_error, expand, recovered_count
 from solvable.models.sequential.system import system
 from solvable.models.sequential.target import HierarchicalTarget
 from solvable.moment_spectrum.moments import finite_size_moments

@@ -54,6 +54,20 @@ def test_python_system_and_command_agree(correction, capsys):
 
 
 @few_draws()
+def test_where_errors_are_not_covered_none_is_given():
+    settings = {"dimension": 12, "features": 4, "samples": 5_000, "label_map": "identity"}
+    names = [
+        "normalised_mse", "normalised_mse_least_squares", "normalised_mse_in_sample",
+        "normalised_mse_shrinkage", "learned_energy",
+    ]  # fmt: skip
+    found = system.predict(system.parameters(**settings))
+    assert [found[name] for name in names] == [None] * 5
+    # all are given where they are covered
+    found = system.predict(system.parameters(**settings | {"label_map": "tanh"}))
+    assert all(np.isfinite(found[name]) for name in names)
+
+
+@few_draws()
 def test_the_public_function_is_the_system_with_gaussian_features():
     weights = np.arange(1, 17) ** -1.0
     ratios = np.array([32, 64, 256])

@@ -266,6 +266,16 @@ def test_claims_hold_of_what_is_predicted_and_fail_of_what_is_not():
             assert row.chance == ("not testable" if slope else "fails"), row
 
 
+@pytest.mark.parametrize(
+    ("scaled_samples", "samples", "status"), [(7.0, 89, "not testable"), (8.0, 101, "holds")]
+)
+def test_errors_on_few_samples_of_a_cubic_target_are_not_tested(scaled_samples, samples, status):
+    # E[y⁴] - 1 = 92
+    point = made(scaled_samples, 0.05, 0.05)
+    assert point.setting.samples == samples
+    assert statuses([point])["test-error"] == status
+
+
 KERNELS = {claim.name for claim in KERNEL_CLAIMS}
 PARITY = {claim.name for claim in PARITY_CLAIMS}
 

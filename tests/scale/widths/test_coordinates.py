@@ -11,7 +11,8 @@ from tests.scale.widths import everyday  # noqa: E402
 
 from solvable.cli import main  # noqa: E402
 from solvable.errors import InvalidData, InvalidParameter, NotConverged  # noqa: E402
-from solvable.scale import coordinate_check  # noqa: E402
+from solvable.scale import coordinate_check, width_rules  # noqa: E402
+from solvable.scale.widths.rules import groups_of  # noqa: E402
 
 pytestmark = pytest.mark.torch
 nn = torch.nn
@@ -174,3 +175,51 @@ def test_change_of_one_step_of_adam(rows):
     assert float(change.mean()) == pytest.approx((2 / (np.pi * rows)) ** 0.5, abs=4 * error)
     # the rest has the size width^(-1/2)
     assert float(change.std()) < 1.5 * width**-0.5
+
+
+class Deep(nn.Module):
+    """Residual network of blocks with one layer each, and a number in front of each branch."""
+
+    def __init__(self, depth, branches=1.0):
+        super().__init__()
+        self.enter, self.readout, self.branches = nn.Linear(10, 64), nn.Linear(64, 1), branches
+        self.blocks = nn.ModuleList(nn.Linear(64, 64) for _ in range(depth))
+
+    def forward(self, x):
+        h = self.enter(x)
+        for block in self.blocks:
+            h = h + self.branches * block(torch.relu(h))
+        return self.readout(h)
+
+
+@pytest.mark.parametrize("optimiser", ["adam", "sgd"])
+def test_depth(optimiser):
+    kind = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}[optimiser]
+
+    def changes(depth, corrected):
+        found = []
+        for seed in range(6):
+            torch.manual_seed(498 + seed)
+            module, base = Deep(depth), Deep(4)
+            groups = list(module.parameters())
+            rate = 1e-3 if optimiser == "adam" else 1e-2
+            if corrected:
+                rules = width_rules(module, base, optimiser=optimiser)
+                module.branches = rules.branches
+                groups = groups_of(rules, module, rate, 0.0)
+            x, y = torch.randn(4, 10), torch.randn(4, 1)
+            steps, before = kind(groups, lr=rate), module(x).detach()
+            for _ in range(2):
+                steps.zero_grad()
+                ((module(x) - y) ** 2).mean().backward()
+                steps.step()
+            found.append(float((module(x) - before).square().mean().sqrt().detach()))
+        return np.mean(np.log2(found))
+
+    depths = (4, 8, 16, 32, 64)
+    slopes = {
+        kept: np.polyfit(np.log2(depths), [changes(depth, kept) for depth in depths], 1)[0]
+        for kept in (False, True)
+    }
+    assert not slopes[False] < 1  # or it overflows
+    assert abs(slopes[True]) < 0.15

@@ -255,15 +255,40 @@ def test_unused_and_unknown_weights_are_named():
 
         def forward(self, x):
             h = self.enter(x)
-            return torch.cdist(h, self.odd.reshape(-1, h.shape[-1])) if self.used else h
+            return torch.cdist(h, self.odd.T) if self.used else h
 
     with pytest.raises(InvalidData, match="odd is not used"):
         rules_of(lambda width: Odd(width, False))
+    with pytest.raises(InvalidData, match="odd is used by cdist"):
+        rules_of(lambda width: Odd(width, True))
     with pytest.raises(InvalidParameter, match="optimiser is 'lion'"):
         rules_of(everyday.mlp, "lion")
     for bad in ({"learning_rate": 0}, {"learning_rate": 1, "weight_decay": -1}):
         with pytest.raises(InvalidParameter, match="allowed"):
             optimiser_groups(everyday.mlp(8), everyday.mlp(8), **bad)
+
+
+def test_readout_vectors_and_weights_that_are_used_again():
+    class Readout(nn.Module):
+        def __init__(self, width):
+            super().__init__()
+            self.enter, self.step = nn.Linear(4, width), nn.Parameter(torch.randn(width, width))
+            self.gain, self.readout = (
+                nn.Parameter(torch.ones(width)),
+                nn.Parameter(torch.randn(width)),
+            )
+
+        def forward(self, x):
+            h = self.enter(x)
+            for _ in range(3):
+                h = h + torch.relu(h @ self.step.T / self.step.shape[0] ** 0.5)
+            return (self.gain * h) @ self.readout
+
+    rows = {row.name: row.parameter for row in rules_of(Readout).parameters}
+    assert rows["readout"].role == "output"
+    assert rows["gain"].role == "vector"
+    # three uses with the number width^(-1/2) each, not its third power
+    assert rows["step"].multiplier == pytest.approx(RATIO**-0.5)
 
 
 def test_random_chains_have_the_roles_of_their_places():

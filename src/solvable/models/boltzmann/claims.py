@@ -5,13 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from solvable.frame.agreement import Agreement, Cell
+from solvable.frame.conditions import above, at_least, between
 from solvable.frame.estimates import Contrast
 from solvable.frame.points import Point
-
-
-def at_rest(cell: Cell) -> bool:
-    """Return True for a converged machine with a predicted overlap above 0.2."""
-    return cell.setting.steps == 0 and cell.expected > 0.2
 
 
 def on_its_way(cell: Cell) -> bool:
@@ -21,11 +17,18 @@ def on_its_way(cell: Cell) -> bool:
     return bool(setting.steps and strength > 1.5 * cell.predicted("threshold_spike"))
 
 
-def at_the_edge(point: Point) -> np.ndarray:
-    """Overlap of one unit with its spike, with a sign, after 8 or more steps of message passing.
+ON_ITS_WAY = {"steps above 0 and a spike 1.5 times above its threshold": on_its_way}
 
-    The weight decay must be near the edge of the noise spectrum: the units stay small, and do not vanish.
-    """
+
+def differs(cell: Cell) -> bool:
+    """Return True if the predicted overlaps of machine and principal components differ."""
+    return abs(cell.expected) > 0.006
+
+
+def at_the_edge(point: Point) -> np.ndarray:
+    """Overlap of one unit with its spike, with a sign, after 8 or more steps of message passing."""
+    # The weight decay must be near the edge of the noise spectrum: the units stay small, and do not
+    # vanish.
     setting = point.setting
     edge = (1 + setting.sample_ratio**-0.5) ** 2 - 1
     chosen = setting.steps >= 8 and setting.algorithm == "amp"
@@ -63,35 +66,35 @@ CLAIMS = (
     Agreement(
         "overlap",
         "The overlap of the weights with each learned spike equals the prediction.",
-        "overlap", "derivations/boltzmann (6), (10)", within=0.02, scatter=scatter, where=at_rest,
-        entry="spike",
+        "overlap", "derivations/boltzmann (6), (10)", within=0.02, scatter=scatter, entry="spike",
+        where={"steps": 0, "expected": above(0.2)},
         because="Terms of order 1/d, and the sampling error of the finite-size factor, a mean over drawn "
         "samples.",
-        missing="no point has a stable prediction with overlap above 0.2; raise sample_ratio or spike",
+        missing="raise sample_ratio or spike",
     ),
     Agreement(
         "norm",
         "The norm of the weights equals the prediction.",
         "norm", "derivations/boltzmann (6)", within=0.04, relative=True,
         because="Terms of order 1/d, which the prediction leaves out.",
-        where=lambda cell: cell.setting.steps == 0 and cell.expected > 0.2,
-        missing="no point has a stable prediction with norm above 0.2; raise sample_ratio or spike",
+        where={"steps": 0, "expected": above(0.2)},
+        missing="raise sample_ratio or spike",
     ),
     Agreement(
         "stability",
         "The replicon of the fitted machine equals the prediction.",
         "replicon", "derivations/boltzmann (7)", within=0.15, relative=True, power=0.3,
         because="A few samples near the decision boundary dominate the replicon, which is a mean square.",
-        where=lambda cell: cell.setting.steps == 0 and 0.01 < cell.expected < 0.6,
-        missing="no point has a predicted replicon between 0.01 and 0.6; raise sample_ratio",
+        where={"steps": 0, "expected": between(0.01, 0.6)},
+        missing="raise sample_ratio",
     ),
     Agreement(
         "principal-components",
         "The overlap of the leading principal components equals the prediction.",
         "pca_overlap", "baik2005phase, Theorem 1.1; derivations/boltzmann (8), (10)", within=0.03,
-        scatter=scatter, where=lambda cell: cell.expected > 0.2, entry="spike",
+        scatter=scatter, where={"expected": above(0.2)}, entry="spike",
         because="Sampling error of the prediction, a mean over 24 to 400 drawn samples.",
-        missing="no spike is above the threshold of principal components; raise sample_ratio or spike",
+        missing="raise sample_ratio or spike",
     ),
     Agreement(
         "lead-over-principal-components",
@@ -101,32 +104,28 @@ CLAIMS = (
         entry="spike",
         scatter=lambda cell: 1.0,
         because="Terms of order 1/d, which the prediction leaves out.",
-        where=lambda cell: abs(cell.expected) > 0.006 and cell.predicted("overlap") > 0.2,
-        missing="no stable point has a predicted difference of overlaps above 0.006; lower spike",
+        where={"a predicted difference of more than 0.006": differs, "overlap": above(0.2)},
+        missing="lower spike",
     ),
     Agreement(
         "overlap-on-the-way",
         "The overlap after a number of steps of gradient ascent or of message passing equals the "
         "prediction of mean-field theory or of state evolution.",
         "overlap", "derivations/boltzmann (14), (15), (16)", within=0.03, scatter=scatter,
-        where=lambda cell: on_its_way(cell) and cell.expected > 0.2,
+        where={**ON_ITS_WAY, "expected": above(0.2)},
         entry="spike",
         because="Terms of order d^(-1/2), and the sampling error of 16,000 simulated mean-field paths.",
-        missing="no point has steps above 0 and a spike 1.5 times above its threshold; run with --preset "
-        "dynamics",
+        missing="run with --preset dynamics",
     ),
     Agreement(
         "norm-on-the-way",
         "The norm after a number of steps of gradient ascent or of message passing equals the "
         "prediction of mean-field theory or of state evolution.",
         "norm", "derivations/boltzmann (14), (15), (16)", within=0.06, relative=True,
-        where=lambda cell: (
-            on_its_way(cell) and cell.expected > 0.05 and cell.setting.samples >= 100
-        ),
+        where={**ON_ITS_WAY, "expected": above(0.05), "samples": at_least(100)},
         because="Terms of order d^(-1/2) and n^(-1/2), and the sampling error of 16,000 simulated "
         "mean-field paths.",
-        missing="no point has 100 samples, steps above 0 and a spike 1.5 times above its threshold; run "
-        "with --preset dynamics",
+        missing="run with --preset dynamics",
     ),
     Contrast(
         "weak-recovery",
@@ -145,8 +144,8 @@ CLAIMS = (
         "The limit of log Z minus its exact value for binary visible units is the predicted term of "
         "order 1/d.",
         "partition_gap", "derivations/boltzmann (1), (17)", within=0.1, relative=True, power=0.25,
-        where=lambda cell: cell.setting.dimension >= 200,
+        where={"dimension": at_least(200)},
         because="Terms of the next order in 1/d, and the deviation of the norm from its limit.",
-        missing="no point has a stable prediction; raise sample_ratio or spike",
+        missing="raise sample_ratio or spike",
     ),
 )

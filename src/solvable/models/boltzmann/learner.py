@@ -33,10 +33,10 @@ class BoltzmannMachine(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         \mathcal L(W)=\sum_\mu\eta_1\Big(\frac{W^\top x_\mu}{\sqrt d}\Big)
         -n\,\eta_2\Big(\frac{W^\top W}d\Big)-\frac{n\ell}{2d}\|W\|_F^2,
 
-    with :math:`\eta_1(z)=\log E_h e^{h\cdot z}`, :math:`\eta_2(Q)=\log E_h e^{h^\top Qh/2}` and
-    Gaussian visible units. The fit uses no sampling, because the partition function is a sum over the
-    states of a few hidden units. Unlike in :class:`sklearn.neural_network.BernoulliRBM` the visible
-    units are real numbers, and the hidden units are signs or normal numbers (probabilistic PCA).
+    with :math:`\eta_1(z)=\log E_h e^{h\cdot z}`, :math:`\eta_2(Q)=\log E_h e^{h^\top Qh/2}` and Gaussian
+    visible units. No sampling: the partition function is a sum over the states of a few hidden units.
+    Unlike in :class:`sklearn.neural_network.BernoulliRBM` the visible units are real numbers, and the
+    hidden units signs or normal numbers (probabilistic PCA). arXiv:2505.18046; :math:`4ndk` a step.
 
     Parameters
     ----------
@@ -46,56 +46,29 @@ class BoltzmannMachine(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         Weight decay :math:`\ell\ge0`. Weights that only fit noise vanish if :math:`1+\ell` exceeds the
         largest eigenvalue of the noise covariance, about :math:`(1+\sqrt{d/n})^2`.
     units : {"rademacher", "gaussian"}
-        Prior distribution of the hidden units: signs, or normal numbers.
+        Prior distribution of the hidden units: signs, or normal numbers, which have a closed solution.
     solver : {"amp", "gradient"}
-        Message passing or gradient ascent. If message passing does not converge, gradient ascent follows
-        with a warning. Normal units have a closed solution and use no solver.
+        Message passing, followed by gradient ascent if it does not converge, or gradient ascent.
     standardise : bool
-        If True, centre features and divide them by their standard deviation. The model assumes mean 0
-        and variance 1 except along a few directions; set False if the features already have both.
-    max_iter : int
-        Largest number of steps of the solver.
-    tol : float
-        Relative change of the weights per step at which the solver stops.
+        Whether features are centred and scaled; the model assumes mean 0 and variance 1 of the noise.
+    max_iter, tol : int and float
+        Largest number of steps, and relative change of the weights per step at which the solver stops.
     random_state : int, Generator or None
         Seed of the search for the principal components, from which the solver starts.
 
     Attributes
     ----------
-    components_ : ndarray of shape (k, d)
-        Weights :math:`W^\top`, ordered by decreasing norm.
-    stable_ : bool
-        True if the solver converged to a stable maximum (``replicon_ < 1``). If False, the likelihood
-        has many maxima and the weights are largely noise; raise ``weight_decay`` or lower
-        ``n_components``.
-    replicon_ : float
-        Growth of a squared small change in one step of message passing; NaN if the couplings of
-        message passing do not exist. The formula holds for independent features plus a few directions;
-        for other data it is only indicative.
-    converged_ : bool
-        True if the solver converged.
-    norm_ : ndarray of shape (k,)
-        Squared norm :math:`|w_a|^2/d` of each unit.
-    gradient_norm_ : float
-        Norm of the gradient divided by the norm of the weights.
-    mean_, scale_ : ndarray of shape (d,)
-        Mean and scale used to standardise the features.
-    solver_ : str
-        Name of the solver that found the final weights; "closed form" for normal units.
-    n_iter_ : int
-        Number of steps of the solver.
-    n_features_in_ : int
-        Number d of features.
-
-    Raises
-    ------
-    InvalidParameter, ValueError
-        From ``fit``.
-
-    Notes
-    -----
-    Source: arXiv:2505.18046. Each step takes :math:`4ndk` operations. ``solvable run boltzmann-machine``
-    compares the estimator with its theory. Backed by ``tests/models/boltzmann/test_learner.py``.
+    components_, norm_ : ndarray of shape (k, d) and (k,)
+        Weights :math:`W^\top`, ordered by decreasing norm, and squared norms :math:`|w_a|^2/d`.
+    stable_, replicon_ : bool and float
+        Whether the maximum is stable (``replicon_ < 1``); if not, the weights are largely noise: raise
+        ``weight_decay`` or lower ``n_components``. The formula holds for independent features plus a few
+        directions; NaN if the couplings of message passing do not exist.
+    converged_, solver_, n_iter_, gradient_norm_ : bool, str, int and float
+        Whether the solver converged, its name, its steps, and norm of the gradient over that of the
+        weights.
+    mean_, scale_, n_features_in_ : ndarray of shape (d,), and int
+        Mean and scale used to standardise the features, and their number d.
 
     Examples
     --------

@@ -7,12 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from solvable.models.boltzmann.evolution import LARGEST_COUPLING
-from solvable.models.boltzmann.likelihood import (
-    Units,
-    coupling_moment,
-    couplings_given,
-    gradient,
-)
+from solvable.models.boltzmann.likelihood import Units, coupling_moment, couplings_given, gradient
 from solvable.models.boltzmann.proximal import clipped, proximal, responses
 
 NOTHING = 1e-8

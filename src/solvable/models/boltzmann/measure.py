@@ -6,12 +6,7 @@ import numpy as np
 
 from solvable.frame.points import Metrics, listed
 from solvable.models.boltzmann.dynamics import Moments, start_moments
-from solvable.models.boltzmann.maximum import (
-    Maximum,
-    ascend,
-    message_passing,
-    principal_directions,
-)
+from solvable.models.boltzmann.maximum import Maximum, ascend, message_passing, principal_directions
 from solvable.models.boltzmann.parameters import ASCENT_RATE, BoltzmannParameters
 from solvable.models.boltzmann.partition import partition_gap
 
@@ -71,10 +66,7 @@ def measure(parameters: BoltzmannParameters, rng: np.random.Generator) -> Metric
 
 
 def fit(
-    parameters: BoltzmannParameters,
-    X: np.ndarray,
-    components: np.ndarray,
-    rng: np.random.Generator,
+    parameters: BoltzmannParameters, X: np.ndarray, components: np.ndarray, rng: np.random.Generator
 ) -> Maximum:
     """Fit the machine with the chosen algorithm."""
     d, decay = X.shape[1], parameters.weight_decay
@@ -88,10 +80,7 @@ def fit(
 
 
 def _some_steps(
-    parameters: BoltzmannParameters,
-    X: np.ndarray,
-    directions: np.ndarray,
-    rng: np.random.Generator,
+    parameters: BoltzmannParameters, X: np.ndarray, directions: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
     """Weights after a given number of steps from a start with prescribed moments."""
     decay = parameters.weight_decay

@@ -8,12 +8,7 @@ import numpy as np
 
 from solvable.frame.points import NO_PREDICTION, Metrics, listed
 from solvable.models.boltzmann.at_dimension import component_overlaps, overlaps_of, too_near
-from solvable.models.boltzmann.dynamics import (
-    Moments,
-    ascent_path,
-    message_path,
-    start_moments,
-)
+from solvable.models.boltzmann.dynamics import Moments, ascent_path, message_path, start_moments
 from solvable.models.boltzmann.evolution import bayes_overlap
 from solvable.models.boltzmann.parameters import ASCENT_RATE, Algorithm, BoltzmannParameters
 from solvable.models.boltzmann.partition import predicted_gap

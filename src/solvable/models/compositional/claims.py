@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from solvable.frame.agreement import Agreement, Cell, overlap_scatter
+from solvable.frame.conditions import above, at_least
 from solvable.frame.estimates import Estimate, Lead, grouped_but
 from solvable.frame.points import Point
 from solvable.models.compositional.later_steps import LARGEST
@@ -27,20 +28,19 @@ def undrawn(setting: Any) -> bool:
     return rough and few and setting.first_layer in ("random", "random-features")
 
 
-def asymptotic(cell: Cell, least: float = -np.inf) -> bool:
-    """Return True if the theory of the first step holds at n/D and the prediction exceeds `least`."""
+def asymptotic(cell: Cell) -> bool:
+    """Return True if the theory of the first step holds at n/D."""
     setting = cell.setting
     if setting.learner != "spectral" or undrawn(setting):
         return False
     # If n/D is much larger than d, the noise is smaller than the terms of relative order 1/d in the
     # population matrix, and the theory of the first step does not hold.
     within = setting.degree != 2 or setting.ratio <= 4 * setting.dimension
-    return bool(setting.ratio >= 15 and within and cell.expected > least)
+    return bool(setting.ratio >= 15 and within)
 
 
-def three(cell: Cell) -> bool:
-    """Return True for a target of three layers at an n/D where the theory of the first step holds."""
-    return asymptotic(cell) and cell.setting.layers == 3
+LARGE = {"n/D of at least 15": asymptotic}
+THREE = {**LARGE, "layers": 3}
 
 
 def deep(cell: Cell) -> bool:
@@ -52,9 +52,17 @@ def deep(cell: Cell) -> bool:
     return bool(setting.n_features_total <= LARGEST or asymptotic(cell))
 
 
+DEEP = {"four or more layers at n/D of at least 15": deep}
+
+
 def second(cell: Cell) -> bool:
     """Return True for a feature of the second representation."""
-    return deep(cell) and bool((cell.entry or 0) < cell.setting.widths[1])
+    return bool((cell.entry or 0) < cell.setting.widths[1])
+
+
+def learned(cell: Cell) -> bool:
+    """Return True if the layered learner has an error of at most 0.8."""
+    return float(cell.point.mean("normalised_mse")) <= 0.8
 
 
 def later_names(setting: Any) -> list[str]:
@@ -63,14 +71,9 @@ def later_names(setting: Any) -> list[str]:
     return [f"feature {j + 1} of representation {k}" for k, width in widths for j in range(width)]
 
 
-def network(cell: Cell) -> bool:
-    """Return True for a Neural LoFi network at n/D >= 15."""
-    return cell.setting.learner == "neural-lofi" and cell.setting.ratio >= 15
-
-
 def all_found(cell: Cell) -> bool:
-    """Return True for a target of three layers whose predicted squared overlaps all exceed 0.5."""
-    return three(cell) and bool((cell.point.predicted("squared_overlap") > 0.5).all())
+    """Return True if the predicted squared overlaps of all features exceed 0.5."""
+    return bool((cell.point.predicted("squared_overlap") > 0.5).all())
 
 
 def eigenvalues(point: Point) -> np.ndarray:
@@ -175,9 +178,8 @@ CLAIMS = (
         "The squared overlap of every recovered rotated feature equals its prediction.",
         "squared_overlap", "derivations/compositional (3), (4); derivations/sequential (6)",
         within=0.06, because="0.06: the formula has corrections of relative order (D/n)^(1/2) and 1/d.",
-        where=lambda cell: asymptotic(cell, 0.5), entry="rotated feature", scatter=overlap_scatter,
-        missing="no point has n/D >= 15 and a rotated feature with predicted squared overlap above 0.5; "
-        "raise samples",
+        where={**LARGE, "expected": above(0.5)}, entry="rotated feature", scatter=overlap_scatter,
+        missing="raise samples",
     ),
     Agreement(
         "subspace-overlap",
@@ -185,8 +187,7 @@ CLAIMS = (
         "prediction.",
         "subspace_overlap", "derivations/compositional (6)", within=0.04,
         because="0.04: the prediction is less accurate for features near their threshold.",
-        scatter=overlap_scatter,
-        where=asymptotic,
+        scatter=overlap_scatter, where=asymptotic,
         missing="no point has n/D >= 15 (a random first layer of up to 44 inputs also needs "
         "correction=wick and label_map=tanh or clip); raise samples",
     ),
@@ -196,20 +197,20 @@ CLAIMS = (
         "squared overlap of its feature.",
         eigenvalues, "derivations/compositional (8)", within=0.05,
         because="5 % of the norm of the eigenvalues: the fit has noise.",
-        expected=predicted_eigenvalues, where=all_found, entry="eigenvalue", power=0.15,
-        missing="no point has three layers, n/D >= 15 and predicted overlaps above 0.5 for all features; "
-        "raise samples or set layers=3",
+        expected=predicted_eigenvalues, entry="eigenvalue", power=0.15,
+        where={**THREE, "predicted overlaps above 0.5 for all features": all_found},
+        missing="raise samples or set layers=3",
     ),
     Agreement(
         "error-level", "The normalised error of a target of three layers equals its prediction.",
         "normalised_mse", "derivations/compositional (8)", within=0.1, relative=True,
-        because="10 %: the labels have heavy tails.", where=three, power=0.15,
-        missing="no point has three layers and n/D >= 15; raise samples or set layers=3",
+        because="10 %: the labels have heavy tails.", where=THREE, power=0.15,
+        missing="raise samples or set layers=3",
     ),
     Estimate(
         "recovery-crossing", "The subspace overlap passes 0.5 at the predicted number of samples.",
         "derivations/compositional (7)", estimate=crossing_place, apart=ALONG, within=0.2,
-        where=lambda point: point.setting.learner == "spectral",
+        where={"learner": "spectral"},
         because="0.2 in the logarithm: the crossing is interpolated between sample sizes up to a factor "
         "of two apart.", power=0.2,
         missing="no curve has two sample sizes, at most a factor of two apart, between which the "
@@ -222,7 +223,7 @@ CLAIMS = (
         "equals its prediction at these dimensions (q + epsilon in the limit of large d).",
         "derivations/compositional (5)",
         estimate=recovery_scaling, apart=("dimension", *ALONG), within=0.3,
-        where=lambda point: point.setting.learner == "spectral",
+        where={"learner": "spectral"},
         because="0.3: d^epsilon is rounded to whole features, and d varies only by a small factor.",
         power=0.2,
         missing="fewer than three dimensions, or dimensions within a factor of two, have a crossing; set "
@@ -236,10 +237,8 @@ CLAIMS = (
         expected=0.9, power=0.5,
         because="0.05: the measured errors fluctuate with the draw of the test samples.",
         entry=lambda setting: RIVALS,
-        where=lambda cell: cell.setting.dimension >= 40
-        and float(cell.point.mean("normalised_mse")) <= 0.8,
-        missing="no point has dimension >= 40, a kernel and an error of the learner below 0.8; set "
-        "kernel_samples to at least samples",
+        where={"dimension": at_least(40), "an error of at most 0.8": learned},
+        missing="set kernel_samples to at least samples",
     ),
     Agreement(
         "kernel-floor",
@@ -249,8 +248,7 @@ CLAIMS = (
         because="0.02: the label's variance in degree 2 is a Monte Carlo estimate.",
         expected="polynomial_kernel_normalised_mse", kind="at least", entry=lambda setting: RIVALS,
         # A bound close to the tolerance cannot be violated.
-        where=lambda cell: cell.expected > 0.1, power=0.3,
-        missing="no point has a kernel and a predicted bound above 0.1; set kernel_samples",
+        where={"expected": above(0.1)}, power=0.3, missing="set kernel_samples",
     ),
     Agreement(
         "error-of-two-layers",
@@ -259,18 +257,18 @@ CLAIMS = (
         "two_layer_normalised_mse", "derivations/compositional (18)", within=0.05, relative=True,
         because="5 %: the label's variance in degree 2 is a Monte Carlo estimate, and the labels have "
         "heavy tails.",
-        where=three,
-        missing="no point has three layers, the identity readout, n/D >= 15 and at least 4 fresh rows "
-        "per quadratic form of the inputs; raise samples",
+        where=THREE,
+        missing="the readout must be the identity, with at least 4 fresh rows per quadratic form of the "
+        "inputs; raise samples",
     ),
     Agreement(
         "three-layers-beat-two",
         "The error of the layered learner is below the error of two layers on the same samples by the "
         "predicted difference.",
         lead_of_depth, "derivations/compositional (8), (18)", within=0.08, expected=predicted_lead,
-        because="0.08: the tolerances of both errors.", where=three,
-        missing="no point has three layers, the identity readout, n/D >= 15 and at least 4 fresh rows "
-        "per quadratic form of the inputs; raise samples", power=0.3,
+        because="0.08: the tolerances of both errors.", where=THREE,
+        missing="the readout must be the identity, with at least 4 fresh rows per quadratic form of the "
+        "inputs; raise samples", power=0.3,
     ),
     Agreement(
         "random-features-act-as-hermite",
@@ -279,8 +277,8 @@ CLAIMS = (
         "subspace_overlap", "derivations/compositional (6)", within=0.06,
         expected="hermite_subspace_overlap", power=0.2, scatter=overlap_scatter,
         because="0.06: ReLU features have parts of degree above 2, and few features span them.",
-        where=lambda cell: asymptotic(cell) and cell.setting.first_layer == "random-features",
-        missing="no point has first_layer=random-features and n/D >= 15; run with --preset universality",
+        where={"first_layer": "random-features", **LARGE},
+        missing="run with --preset universality",
     ),
     Lead(
         "gaussian-features-act-as-hermite",
@@ -289,7 +287,7 @@ CLAIMS = (
         "derivations/compositional (6)", metric="subspace_overlap", within=0.02,
         of={"first_layer": "gaussian"}, over={"first_layer": "orthonormal"},
         because="0.02: half the tolerance of an overlap, because the difference is a mean over points.",
-        where=lambda point: point.setting.ratio >= 15, power=0.4,
+        where={"ratio": at_least(15)}, power=0.4,
         missing="first_layer does not have both values at n/D >= 15; run with --preset universality",
     ),
     Agreement(
@@ -299,8 +297,9 @@ CLAIMS = (
         "squared_overlap", "derivations/compositional (3), (4)", within=0.08, kind="at least",
         because="0.08: the filter ranks by modulus, so that noise along the norm of x takes some places.",
         entry="rotated feature", scatter=overlap_scatter, power=0.3,
-        where=lambda cell: network(cell) and cell.expected > 0.5,
-        missing="no point has learner=neural-lofi and n/D >= 15; run with --preset neural-lofi",
+        where={"learner": "neural-lofi", "n/D of at least 15": lambda cell: cell.setting.ratio >= 15,
+               "expected": above(0.5)},
+        missing="raise samples, or run with --preset neural-lofi",
     ),
     Agreement(
         "filter-lowers-the-degree",
@@ -309,8 +308,8 @@ CLAIMS = (
         lambda point: point.values("normalised_mse") / point.values("two_layer_normalised_mse"),
         "derivations/compositional (18)", within=0.05, expected=0.5, kind="at most", power=0.4,
         because="0.05: the error differs between first layers.",
-        where=lambda cell: network(cell) and cell.setting.ratio >= 25,
-        missing="no point has learner=neural-lofi and n/D >= 25; run with --preset neural-lofi",
+        where={"learner": "neural-lofi", "n/D of at least 25": lambda cell: cell.setting.ratio >= 25},
+        missing="raise samples, or run with --preset neural-lofi",
     ),
     Agreement(
         "gradient-descent-finds-the-features",
@@ -319,9 +318,8 @@ CLAIMS = (
         "squared_overlap", "derivations/compositional (3), (4)", within=0.05,
         because="0.05: the overlap of single features fluctuates.", kind="at least",
         entry="rotated feature", scatter=overlap_scatter, power=0.4,
-        where=lambda cell: cell.setting.learner == "gradient-descent" and cell.expected > 0.5,
-        missing="no point has learner=gradient-descent and a predicted squared overlap above 0.5; run "
-        "with --preset gradient-descent",
+        where={"learner": "gradient-descent", "expected": above(0.5)},
+        missing="run with --preset gradient-descent",
     ),
     Agreement(
         "second-step-reveals",
@@ -330,31 +328,30 @@ CLAIMS = (
         "first step, equals its prediction.",
         revealed, "derivations/compositional (12), (19)", within=0.1, expected=predicted_revealed,
         because="0.1: the directions that replace unrecovered features vary between draws.",
-        where=deep, entry="feature", scatter=overlap_scatter, power=0.3,
-        missing="no point has four or more layers and n/D >= 15; run with --preset four-layers",
+        where=DEEP, entry="feature", scatter=overlap_scatter, power=0.3,
+        missing="run with --preset four-layers",
     ),
     Agreement(
         "second-representation",
         "The overlap of each feature of the second representation equals its prediction.",
         "inner_squared_overlap", "derivations/compositional (11), (12)", within=0.1,
         because="0.1: the directions that replace unrecovered features vary between draws.",
-        where=second, entry="feature", scatter=overlap_scatter, power=0.2,
-        missing="no point has four or more layers and n/D >= 15; run with --preset four-layers",
+        where={**DEEP, "features of the second representation": second}, entry="feature",
+        scatter=overlap_scatter, power=0.2, missing="run with --preset four-layers",
     ),
     Agreement(
         "later-representations",
         "The overlap of each feature of the third and later representations equals its prediction.",
         "inner_squared_overlap", "derivations/compositional (12)", within=0.1,
         because="0.1: the directions that replace unrecovered features vary between draws.",
-        where=lambda cell: deep(cell) and not second(cell),
+        where={**DEEP, "features of later representations": lambda cell: not second(cell)},
         entry=later_names, scatter=overlap_scatter, power=0.5,
-        missing="no point has five or more layers and n/D >= 15; run with --preset five-layers",
+        missing="run with --preset five-layers",
     ),
     Agreement(
         "error-of-four-layers", "The normalised error of a target of four layers equals its prediction.",
         "normalised_mse", "derivations/compositional (12)", within=0.1, relative=True,
         because="10 %: the labels have heavy tails.", power=0.2,
-        where=lambda cell: deep(cell) and cell.setting.layers == 4,
-        missing="no point has four layers and n/D >= 15; run with --preset four-layers",
+        where={**DEEP, "layers": 4}, missing="run with --preset four-layers",
     ),
 )

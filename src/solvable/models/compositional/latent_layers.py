@@ -26,10 +26,8 @@ class InnerLayer:
 
 
 def transported(layers: np.ndarray, alignment: np.ndarray) -> np.ndarray:
-    """Express true quadratic forms N_j, (k, p, p), in a learned representation with alignment C, (r, p).
-
-    Columns are coordinates of ``HermiteFeatures(2, r)``, with squared norm at most 1.
-    """
+    """Express true quadratic forms, (k, p, p), in a learned representation with alignment C, (r, p)."""
+    # Columns are coordinates of `HermiteFeatures(2, r)`, with squared norm at most 1.
     C = np.asarray(alignment, dtype=float)
     # For Gaussian h the coefficients are E[w_j(h) F(hat h)] = vec(C N_j C^T) with C = E[hat h h^T]
     # (compositional 11).
@@ -81,10 +79,8 @@ def inner_layer(
 def later_overlaps(
     layers: Sequence[np.ndarray], directions: Sequence[np.ndarray], alignment: np.ndarray
 ) -> np.ndarray:
-    """Squared overlap of each feature of the later representations with the directions of its step.
-
-    `alignment` is that of the first representation, (r, p).
-    """
+    """Squared overlap of each feature of the later representations with the directions of its step."""
+    # `alignment` is that of the first representation, (r, p).
     overlaps = []
     for matrices, found in zip(layers, directions, strict=True):
         # The alignment of the next representation, E[hat w w^T] = hat N^T vec(C N_j C^T), has the squared

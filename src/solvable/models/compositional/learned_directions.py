@@ -28,15 +28,10 @@ SINGLE = 1_000
 
 
 def population_background(
-    truth: np.ndarray,
-    heights: np.ndarray,
-    dimension: int,
-    moment: Operator | None = None,
+    truth: np.ndarray, heights: np.ndarray, dimension: int, moment: Operator | None = None
 ) -> Operator:
-    """Apply the corrected population operator of degree 2, without spikes, to columns (D, k).
-
-    `moment` estimates the whole operator and is used along directions of products of features.
-    """
+    """Apply the corrected population operator of degree 2, without spikes, to columns (D, k)."""
+    # `moment` estimates the whole operator and is used along directions of products of features.
     features = HermiteFeatures(2, dimension)
     matrices = np.asarray(features.to_symmetric(truth))
 
@@ -225,11 +220,7 @@ def _second_moment(X: np.ndarray, T: np.ndarray) -> np.ndarray:
 
 
 def learned_directions(
-    truth: np.ndarray,
-    *,
-    population: np.ndarray,
-    noise: Callable[[int], np.ndarray],
-    draws: int,
+    truth: np.ndarray, *, population: np.ndarray, noise: Callable[[int], np.ndarray], draws: int
 ) -> np.ndarray:
     """Orthonormal directions that drawn learners return, (draws, D, p)."""
     from scipy.sparse.linalg import eigsh

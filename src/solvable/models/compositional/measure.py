@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
+from solvable.fitting.gradient_descent import descend, full_batch
 from solvable.frame.points import Metrics
-from solvable.models.compositional.gradient_descent import gradient_descent
-from solvable.models.compositional.latent_layers import (
-    form_overlap,
-    later_overlaps,
-    transported,
-)
+from solvable.models.compositional.latent_layers import form_overlap, later_overlaps, transported
 from solvable.models.compositional.later_steps import fresh_rows
-from solvable.models.compositional.neural_lofi import neural_lofi
 from solvable.models.compositional.parameters import CompositionalParameters
 from solvable.models.compositional.target import CompositionalTarget
 from solvable.models.compositional.two_layers import rivals
 from solvable.models.compositional.upper_layers import (
+    SharedUpperLayers,
     draw_target,
     rotated_basis,
     rotated_directions,
 )
 from solvable.models.sequential.estimator.learner import LayerwiseSpectralRegressor
+from solvable.networks.blocks import Block
+from solvable.networks.lofi import NeuralLoFiRegressor
+from solvable.networks.two_layer import TwoLayerNetwork
+from solvable.operators import standardise
 
 MEMORY_BYTES = 1.5e9
 """Size in bytes above which the samples are not stored but regenerated from their seed in each pass."""
@@ -125,3 +126,91 @@ def _score_later_layers(
     truth = transported(target.hidden_layers[0], alignment)
     first = form_overlap(truth, np.diag(learner.eigenvalues_))
     return {"inner_squared_overlap": own.tolist(), "first_step_inner_overlap": first.tolist()}
+
+
+WIDTH = 400
+"""Number of ReLU neurons."""
+
+STEPS = 100
+"""Steps of gradient descent; twenty steps find most of the features."""
+
+LEARNING_RATE = 0.5
+"""Learning rate, in units of the width. At 1 some runs diverge."""
+
+
+def gradient_descent(
+    parameters: CompositionalParameters,
+    target: SharedUpperLayers,
+    train: tuple[np.ndarray, np.ndarray],
+    test: tuple[np.ndarray, np.ndarray],
+    rng: np.random.Generator,
+) -> Metrics:
+    """Overlaps of the leading directions of the first layer with the features, and the test error."""
+    X, (labels, mean, scale) = train[0], standardise(train[1])
+    network = TwoLayerNetwork("relu", 1 / WIDTH, train_outputs=True)
+    initial = rng.standard_normal((X.shape[1], WIDTH)) / np.sqrt(X.shape[1])
+    start = initial.astype(X.dtype), rng.choice(np.array([-1, 1], dtype=X.dtype), WIDTH)
+    batches = full_batch(X, labels.astype(X.dtype))
+    (last,) = descend(network.gradient, start, batches, learning_rate=LEARNING_RATE, at=[STEPS])
+    W, a = last.weights
+    # Each neuron's change counts with its output weight.
+    learned = np.linalg.svd((W - start[0]) * a, full_matrices=False)[0][:, : target.widths[0]]
+    truth = rotated_directions(target, rotated_basis(parameters))
+    overlap = np.sum((learned.T @ truth) ** 2, axis=0)
+    predicted = mean + scale * network.outputs(last.weights, test[0])
+    return {
+        "squared_overlap": overlap.tolist(),
+        "subspace_overlap": float(overlap.mean()),
+        "normalised_mse": float(np.mean((predicted - test[1]) ** 2) / test[1].var()),
+    }
+
+
+KEPT = 20
+"""Smallest number of directions that a filter keeps. The strongest are noise along the norm of x."""
+
+
+def neural_lofi(
+    parameters: CompositionalParameters,
+    target: SharedUpperLayers,
+    train: tuple[np.ndarray, np.ndarray],
+    test: tuple[np.ndarray, np.ndarray],
+) -> Metrics:
+    """Overlaps of the kept coordinates with the first representation, and the test error."""
+    kept = [max(KEPT, width) for width in parameters.widths]
+    lifts = [Block(None, math.inf, "square")]
+    filters = [Block(k, math.inf, "square", centre_features=True) for k in kept]
+    model = NeuralLoFiRegressor(
+        [*lifts, *filters], scaling="none", label_map="tanh", random_state=0
+    ).fit(*train)
+    error = np.mean((model.predict(test[0]) - test[1]) ** 2) / test[1].var()
+    overlap = explained(
+        first_coordinates(model, test[0]),
+        target.feature_map.project(
+            test[0], rotated_directions(target, rotated_basis(parameters)).astype(test[0].dtype)
+        ),
+    )
+    return {
+        "squared_overlap": overlap.tolist(),
+        "subspace_overlap": float(overlap.mean()),
+        "normalised_mse": float(error),
+    }
+
+
+def first_coordinates(model: NeuralLoFiRegressor, X: np.ndarray) -> np.ndarray:
+    """Coordinates that the first filter keeps."""
+    h: Any = X
+    for layer in model.network_.layers:
+        h = layer.apply(h)
+        if "filter" in layer.kind:
+            break
+    return np.asarray(h)
+
+
+def explained(coordinates: np.ndarray, features: np.ndarray) -> np.ndarray:
+    """Fraction of the variance of each feature that a linear function of the coordinates explains."""
+    H = np.column_stack([np.ones(len(coordinates)), coordinates])
+    residual = features - H @ np.linalg.lstsq(H, features, rcond=None)[0]
+    # Features have covariance I, so that the fraction is |P A_i|² with P the projection on the kept span.
+    # The last factor removes the fit's own gain, as in the adjusted coefficient of determination.
+    lost = residual.var(axis=0) / features.var(axis=0) * len(H) / (len(H) - H.shape[1])
+    return np.asarray(1 - lost)

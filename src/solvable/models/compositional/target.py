@@ -70,52 +70,38 @@ class CompositionalTarget(LatentTarget):
     * diagonal: :math:`b_i=z_ii^{-\gamma}` times :math:`\beta/p` (:math:`\gamma=0`),
       :math:`p^{2\gamma-1}` (:math:`0<\gamma\le\frac12`) or :math:`\beta` (:math:`\gamma>\frac12`).
 
-    Parameters
-    ----------
-    dimension : int
-        :math:`d \ge 2`, number of input coordinates.
-    degree : {1, 2, 3}
-        :math:`q`, degree of the first layer.
-    features : int or tuple of int, optional
-        Width of each representation; a single number gives a target of three layers.
-    epsilon : float or tuple of float, optional
-        Alternative to ``features``: widths :math:`\mathrm{round}(d^{\varepsilon})`.
-    second_layer : {"dense", "diagonal"}
-        Shape of the last layer B.
-    decay : float
-        :math:`\gamma \ge 0`, exponent of a diagonal B.
-    beta : float
-        :math:`\beta > 0`, scale of the index, which determines how far a nonlinear readout saturates.
-    readout : {"identity", "tanh"} or callable
-        Function :math:`g` of the index s. The index has standard deviation :math:`\sqrt2\|B\|_F`.
-    first_layer : {"orthonormal", "random", "random-features"}
-        Hermite features, or random ReLU features without constant and linear parts, mixed so
-        that :math:`\mathrm{Cov}(h^{(1)})=I` (degree 2 only).
-    width : int
-        Number of random features.
-    seed : int
-        Seed of the teacher.
-
     Notes
     -----
     arXiv:2602.10867; Equations 1 and 2 of docs/derivations/compositional.md. Two normalisations differ
     from :class:`HierarchicalTarget` (arXiv:2605.14567). First, s has no factor :math:`1/\sqrt2` and no
     unit variance. Second, labels are standardised, by mean and deviation of the population (a Monte
-    Carlo estimate from the seed of the teacher), while the paper uses the training set. Tested in
-    ``tests/models/compositional/test_target.py``.
+    Carlo estimate from the seed of the teacher), while the paper uses the training set.
     """
 
     dimension: int
+    r""":math:`d \ge 2`, number of input coordinates."""
     degree: int = 2
+    """:math:`q`, degree of the first layer."""
     features: int | tuple[int, ...] | None = None
+    """Width of each representation; a single number gives a target of three layers."""
     epsilon: float | tuple[float, ...] | None = None
+    r"""Alternative to ``features``: widths :math:`\mathrm{round}(d^{\varepsilon})`."""
     second_layer: Literal["dense", "diagonal"] = "dense"
+    """Shape of the last layer B."""
     decay: float = 0.0
+    r""":math:`\gamma \ge 0`, exponent of a diagonal B."""
     beta: float = 1.0
+    r""":math:`\beta > 0`, scale of the index, which determines how far a nonlinear readout
+    saturates."""
     readout: str | ReadoutFunction = "identity"
+    r"""Function :math:`g` of the index s. The index has standard deviation :math:`\sqrt2\|B\|_F`."""
     first_layer: Literal["orthonormal", "random", "random-features"] = "orthonormal"
+    r"""Hermite features, or random ReLU features without constant and linear parts, mixed so that
+    :math:`\mathrm{Cov}(h^{(1)})=I` (degree 2 only)."""
     width: int = 4096
+    """Number of random features."""
     seed: int = 0
+    """Seed of the teacher."""
 
     def __post_init__(self) -> None:
         check_integer("dimension", self.dimension, 2)

@@ -33,10 +33,9 @@ for the crossing."""
 
 
 def crossing_samples(law: SpikeLaw, *, drawn: bool = False) -> float:
-    """Number of samples at which the mean squared overlap is 0.5; infinite if above 1e6 D.
-
-    If operators are drawn, the crossing is that of the formula, or with `drawn` that of the operators.
-    """
+    """Number of samples at which the mean squared overlap is 0.5; infinite if above 1e6 D."""
+    # If operators are drawn, the crossing is that of the formula, or with `drawn` that of the
+    # operators.
     if not isinstance(law.background, DrawnPopulation):
         return _crossing(law, 0.5)
     # Drawing is slow, so the search uses the formula, shifted by its error at the crossing.

@@ -22,10 +22,10 @@ from solvable.operators import apply_label_map
 
 @dataclass(frozen=True)
 class SharedUpperLayers(CompositionalTarget):
-    """Target with the seed ``upper_seed`` for the layers above the first.
+    """Target with the seed ``upper_seed`` for the layers above the first."""
 
-    Replicates then differ in the first layer alone, so overlaps of each rotated feature can be averaged.
-    """
+    # Replicates then differ in the first layer alone, so overlaps of each rotated feature can be
+    # averaged.
 
     upper_seed: int = 0
 

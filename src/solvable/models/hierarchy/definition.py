@@ -13,13 +13,7 @@ from solvable.errors import InvalidParameter, quoted, unknown_choice
 from solvable.models.hierarchy.derivations import Parents, check_count, checked_strings
 from solvable.models.hierarchy.encodings import one_hot, tuple_symbols
 from solvable.models.hierarchy.ranks import count_strings
-from solvable.models.hierarchy.rules import (
-    Ensemble,
-    check_sizes,
-    draw_rules,
-    symbol_type,
-    zipf_law,
-)
+from solvable.models.hierarchy.rules import Ensemble, check_sizes, draw_rules, symbol_type, zipf_law
 
 LEAST = {"vocabulary": 2, "rules": 1, "branching": 2, "depth": 1, "seed": 0}
 """Smallest value of each whole number."""
@@ -115,31 +109,12 @@ class Definition:
         *,
         channels_first: bool = False,
     ) -> np.ndarray:
-        r"""Return strings as numbers that a network reads.
+        """Return strings as vectors in float32, shape (n, d, V); that of a masked leaf (-1) is constant.
 
-        Parameters
-        ----------
-        X : ndarray of shape (n, s ** L)
-            Strings; -1 for a masked leaf, whose vector is the constant :math:`V^{-1/2}`.
-        encoding : {"one-hot", "standardised", "tuples"}
-            Unit vectors; unit vectors with mean 0 and norm 1, :math:`(e-1/V)/\sqrt{1-1/V}`; or unit
-            vectors of tuples of leaves, whose number in base V is the place of the one.
-        channels_first : bool
-            Whether the vector comes before the position, as for convolutions in torch.
+        "standardised" vectors have mean 0 and norm 1; "tuples" are unit vectors of s-tuples of leaves,
+        shape (n, d / s, V^s). `channels_first` exchanges the last two axes, as for convolutions in
+        torch.
 
-        Returns
-        -------
-        ndarray of shape (n, s ** L, V)
-            Vectors in float32; shape (n, s ** (L - 1), V ** s) for "tuples", and with the last two axes
-            exchanged for `channels_first`.
-
-        Raises
-        ------
-        InvalidData, InvalidParameter
-            If a symbol is not in the vocabulary or the encoding does not exist.
-
-        Examples
-        --------
         >>> from solvable.targets import RandomHierarchy
         >>> target = RandomHierarchy(4, 2, 2, 2)
         >>> X, _ = target.sample(3, rng=0)

@@ -59,27 +59,8 @@ class LabelledStrings:
     """Methods that targets of strings share; L is the depth, and w the places of one tuple."""
 
     def sample_tree(self, n: int, rng: np.random.Generator | int) -> list[np.ndarray]:
-        """Draw strings with the symbols of all levels.
+        """Draw strings with the symbols of all levels, shape (n, w ** l) for level l: the label first.
 
-        Parameters
-        ----------
-        n : int
-            Number of strings, at least 1.
-        rng : Generator or int
-            Source of the random numbers, or a seed.
-
-        Returns
-        -------
-        list of ndarray
-            Shape (n, w ** l) for each level l = 0 ... L: the label first, the string last.
-
-        Raises
-        ------
-        InvalidParameter, MemoryLimitExceeded
-            If `n` is not a positive integer, or the strings do not fit into memory.
-
-        Examples
-        --------
         >>> from solvable.targets import RandomHierarchy
         >>> [symbols.shape for symbols in RandomHierarchy(4, 2, 3, 2).sample_tree(5, rng=0)]
         [(5, 1), (5, 3), (5, 9)]
@@ -87,23 +68,7 @@ class LabelledStrings:
         return self._draw_levels(n, stream_of(rng, "samples"))
 
     def classify(self, X: np.ndarray) -> np.ndarray:
-        """Return the label of each string.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n, w ** L)
-            Strings of the model.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Labels from 0 to n_c - 1.
-
-        Raises
-        ------
-        InvalidData
-            If a string is not of the model.
-        """
+        """Return the label of each string of the model, shape (n,)."""
         return self._labels(X)
 
     def _draw_levels(self, n: int, rng: np.random.Generator) -> list[np.ndarray]:
@@ -174,10 +139,8 @@ class Parents:
 def parse_levels(
     strings: np.ndarray, parents: Sequence[Parents]
 ) -> tuple[list[np.ndarray], list[np.ndarray], np.ndarray]:
-    """Parse from the leaves up: symbols and rules of each level, label first, and which are valid.
-
-    Invalid parts have parent 0; the last array, shape (n,), is False for their strings.
-    """
+    """Parse from the leaves up: symbols and rules of each level, label first, and which are valid."""
+    # Invalid parts have parent 0; the last array, shape (n,), is False for their strings.
     kind = strings.dtype
     levels: list[np.ndarray] = [strings]
     choices: list[np.ndarray] = []

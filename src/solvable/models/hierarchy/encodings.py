@@ -17,11 +17,9 @@ def one_hot(
     X: np.ndarray, vocabulary: int, *, standardise: bool = True, blanks: bool = False,
     dtype: Any = np.float32,
 ) -> np.ndarray:  # fmt: skip
-    """Vector of each symbol, shape (n, d, V); the vector of a masked leaf (-1) is constant V^-1/2.
-
-    With `standardise` the vectors of symbols have mean 0 and norm 1. The vector of a masked leaf is then
-    orthogonal to them. With `blanks` the symbol V is a blank, whose vector is zero.
-    """
+    """Vector of each symbol, shape (n, d, V); the vector of a masked leaf (-1) is constant V^-1/2."""
+    # With `standardise` the vectors of symbols have mean 0 and norm 1. The vector of a masked leaf is
+    # then orthogonal to them. With `blanks` the symbol V is a blank, whose vector is zero.
     highest = vocabulary - 1 + blanks
     symbols = np.asarray(X)
     if symbols.dtype.kind not in "iu" or (
@@ -42,10 +40,8 @@ def one_hot(
 
 
 def tuple_symbols(X: np.ndarray, vocabulary: int, branching: int) -> np.ndarray:
-    """Replace each s-tuple of leaves by its number below V^s, shape (n, d / s).
-
-    A tuple with a masked leaf becomes -1, and the result is a string over V^s symbols.
-    """
+    """Replace each s-tuple of leaves by its number below V^s, shape (n, d / s)."""
+    # A tuple with a masked leaf becomes -1, and the result is a string over V^s symbols.
     strings = np.asarray(X)
     numbers = tuple_numbers(strings, vocabulary, branching)
     masked = (strings == MASKED).reshape(*numbers.shape, branching).any(axis=-1)

@@ -25,33 +25,8 @@ class ExactLaws(Definition):
     """Methods of :class:`~solvable.models.hierarchy.target.RandomHierarchy` that infer exactly."""
 
     def transition(self, level: int, position: int = 0) -> np.ndarray:
-        r"""Return the law of a symbol given its parent.
+        """Return the law of a symbol given its parent, shape (parents, V); level 1 is below the label.
 
-        .. math:: P_l(a, b) = \sum_k f_k\, 1[\text{child of rule } k \text{ of } a \text{ is } b]
-
-        Parameters
-        ----------
-        level : int
-            Level of the symbol, from 1 (just below the label) to L (the leaves).
-        position : int
-            Position of the symbol in its tuple, from 0 to s - 1.
-
-        Returns
-        -------
-        ndarray of shape (parents, V)
-            Row a is the law given the parent a; at level 1 parents are the n_c labels.
-
-        Raises
-        ------
-        InvalidParameter
-            If the level or position does not exist.
-
-        Notes
-        -----
-        derivations/hierarchy (3).
-
-        Examples
-        --------
         >>> from solvable.models.hierarchy.target import RandomHierarchy
         >>> RandomHierarchy(4, 2, 2, 2).transition(2).sum(axis=1)
         array([1., 1., 1., 1.])
@@ -62,38 +37,12 @@ class ExactLaws(Definition):
         return transition_matrix(table, law, position, self.vocabulary)
 
     def label_posterior(self, level: int, path: Sequence[int] | None = None) -> np.ndarray:
-        r"""Return the law of the label given one tuple, for every tuple of a level.
+        """Return the law of the label given each tuple of a level, shape (parents * m, n_c).
 
-        .. math:: q_\mu \propto P_1P_2\cdots P_{l-1}e_{\nu(\mu)}
+        `path` contains the positions of the symbols from the label to the parent; default the first
+        tuple. Row r belongs to tuple r of ``tables[level - 1].reshape(-1, s)``, whose parent is r // m;
+        it is NaN if the tuple never occurs at this place.
 
-        The symbol :math:`\nu(\mu)` is the parent of the tuple :math:`\mu`, and :math:`P_k` are the
-        matrices of :meth:`transition` along the path from the label to it.
-
-        Parameters
-        ----------
-        level : int
-            Level of the tuples, from 1 to L.
-        path : sequence of int, optional
-            Positions (0 to s - 1) of the symbols on the way from the label to the parent, level - 1
-            numbers; default the first tuple of the string.
-
-        Returns
-        -------
-        ndarray of shape (parents * m, n_c)
-            Row r is the law given tuple r of ``tables[level - 1].reshape(-1, s)``, whose parent is
-            r // m. Synonyms have equal rows. Rows of tuples that never occur at this place are NaN.
-
-        Raises
-        ------
-        InvalidParameter
-            If the level or path does not exist.
-
-        Notes
-        -----
-        derivations/hierarchy (3), exact also for unequal probabilities of the rules.
-
-        Examples
-        --------
         >>> from solvable.models.hierarchy.target import RandomHierarchy
         >>> RandomHierarchy(4, 2, 2, 2).label_posterior(2).shape
         (8, 4)
@@ -102,24 +51,9 @@ class ExactLaws(Definition):
         return np.repeat(label_law(joint), self.rules, axis=0)
 
     def patch_probabilities(self, level: int, path: Sequence[int] | None = None) -> np.ndarray:
-        """Return the probability of each tuple of a level at one place of the string.
+        """Return the probability of each tuple of a level at one place, shape (parents * m,).
 
-        Parameters
-        ----------
-        level : int
-            Level of the tuples, from 1 to L.
-        path : sequence of int, optional
-            Place of the tuple, as for :meth:`label_posterior`.
-
-        Returns
-        -------
-        ndarray of shape (parents * m,)
-            Probabilities in the order of ``tables[level - 1].reshape(-1, s)``; their sum is 1.
-
-        Raises
-        ------
-        InvalidParameter
-            If the level or path does not exist.
+        `path` and the order of the tuples are those of :meth:`label_posterior`.
         """
         joint = path_matrix(self.tables, self.laws, self._path(level, path), self.vocabulary)
         law = rule_law(self.laws[level - 1], self.rules)
@@ -138,36 +72,12 @@ class ExactLaws(Definition):
     def token_covariance(
         self, levels: int, position: int | None = None, *, whole_tuple: bool = False
     ) -> np.ndarray:
-        r"""Return the covariance of the last leaf and an earlier one.
+        """Return the covariance of the last leaf (rows) and an earlier one, shape (V, V) or (V, V * m).
 
-        .. math:: C(\mu,\nu) = P(x_d=\mu, x_j=\nu) - P(x_d=\mu)\,P(x_j=\nu)
+        `levels` is the height of their common ancestor above the leaves, and `position` that of the
+        earlier leaf; default the nearest one. With `whole_tuple` the columns are the tuples of the
+        earlier leaf, in the order of ``tables[-1].reshape(-1, s)``.
 
-        Parameters
-        ----------
-        levels : int
-            Height of the lowest common ancestor of the two leaves above the leaves, from 1 to L.
-        position : int, optional
-            Position of the earlier leaf, from 0; default the nearest to the last leaf.
-        whole_tuple : bool
-            True if :math:`\nu` is the whole tuple of the earlier leaf; then `levels` is at least 2.
-
-        Returns
-        -------
-        ndarray of shape (V, V), or (V, V * m) for tuples
-            Rows are symbols of the last leaf. Tuples are in the order of ``tables[-1].reshape(-1, s)``.
-
-        Raises
-        ------
-        InvalidParameter
-            If no such pair of leaves exists.
-
-        Notes
-        -----
-        Exact for this grammar. Its mean square over grammars is the plateau of arXiv:2406.00048
-        (derivations/hierarchy 13).
-
-        Examples
-        --------
         >>> from solvable.models.hierarchy.target import RandomHierarchy
         >>> C = RandomHierarchy(8, 8, 2, 3).token_covariance(2)  # all tuples occur
         >>> bool(abs(C).max() < 1e-12)
@@ -202,39 +112,14 @@ class ExactLaws(Definition):
     def belief_propagation(
         self, evidence: np.ndarray, *, downward: bool = True
     ) -> tuple[list[np.ndarray], np.ndarray]:
-        r"""Return the exact law of every symbol given independent evidence on the leaves.
+        """Return the exact law of every symbol given independent evidence on the leaves.
 
-        Beliefs go up, :math:`\psi(a)=\sum_kf_k\prod_ib_i(r_i^{a,k})`, and laws come down: the law of
-        a rule is that of its parent times :math:`f_k\prod_ib_i(r_i^{a,k})/\psi(a)`.
+        `evidence`, shape (n, d, V), contains the likelihood of what was observed at a leaf, for each
+        symbol. Laws have shape (n, s ** l, symbols) for each level l, label first; they are given all
+        leaves, or without `downward` only the leaves below the symbol. The second result, shape (n,),
+        is the log of the mean likelihood over strings. A product of beliefs below 1e-308 counts as
+        impossible.
 
-        Parameters
-        ----------
-        evidence : array-like of shape (n, d, V)
-            Likelihood of what was observed at a leaf, for each symbol of the leaf; at least 0. A leaf of
-            which nothing is known has the same number for all symbols.
-        downward : bool
-            True for laws given all leaves. False for laws given only the leaves below the symbol,
-            where all symbols are equally likely before: the upward messages.
-
-        Returns
-        -------
-        laws : list of ndarray
-            Shape (n, s ** l, symbols) for each level l = 0 ... L; the label first.
-        log_likelihood : ndarray of shape (n,)
-            Logarithm of the mean of the product of the likelihoods over strings of the grammar.
-
-        Raises
-        ------
-        InvalidData
-            If the evidence has another shape, NaN or negative numbers, or no string can give it.
-
-        Notes
-        -----
-        derivations/hierarchy (24), (25). Time O(n d V m), memory O(n d V) for the results. If the product
-        of the beliefs in a tuple underflows (below 1e-308), the tuple counts as impossible.
-
-        Examples
-        --------
         >>> from solvable.models.hierarchy.target import RandomHierarchy
         >>> target = RandomHierarchy(4, 2, 2, 3)
         >>> X, y = target.sample(3, rng=0)
@@ -262,25 +147,8 @@ class ExactLaws(Definition):
         return propagate(tables, laws, prior, n, evidence, self.vocabulary, given)
 
     def posterior(self, X: np.ndarray) -> list[np.ndarray]:
-        """Return the exact law of every symbol of strings with masked leaves.
+        """Return the exact law of every symbol of strings with masked leaves (-1), label first.
 
-        Parameters
-        ----------
-        X : ndarray of shape (n, s ** L)
-            Strings whose masked leaves are -1.
-
-        Returns
-        -------
-        list of ndarray
-            Shape (n, s ** l, symbols) for each level l = 0 ... L; the label first.
-
-        Raises
-        ------
-        InvalidData
-            If a symbol is not in the vocabulary, or no string of the grammar agrees with a row.
-
-        Examples
-        --------
         >>> from solvable.models.hierarchy.target import RandomHierarchy
         >>> target = RandomHierarchy(4, 2, 2, 2)
         >>> X, y = target.sample(1, rng=0)
@@ -291,49 +159,14 @@ class ExactLaws(Definition):
         return self._propagate(*self._masked_evidence(X), "all")[0]
 
     def label_probabilities(self, X: np.ndarray) -> np.ndarray:
-        """Return the exact law of the label of strings with masked leaves (-1), shape (n, n_c).
-
-        Parameters
-        ----------
-        X : ndarray of shape (n, s ** L)
-            Strings whose masked leaves are -1.
-
-        Returns
-        -------
-        ndarray of shape (n, n_c)
-            Probabilities of the labels.
-
-        Raises
-        ------
-        InvalidData
-            If a symbol is not in the vocabulary, or no string of the grammar agrees with a row.
-        """
+        """Return the exact law of the label of strings with masked leaves (-1), shape (n, n_c)."""
         return self._propagate(*self._masked_evidence(X), "root")[0][0][:, 0]
 
     def next_token_law(self, X: np.ndarray, levels: int | None = None) -> np.ndarray:
-        r"""Return the exact law of the last leaf given the leaves just before it.
+        """Return the exact law of the last leaf given the s^levels - 1 leaves before it, shape (n, V).
 
-        Parameters
-        ----------
-        X : ndarray of shape (n, s ** L)
-            Strings. The last leaf and the leaves before the context are not used, and may be -1.
-        levels : int, optional
-            Height :math:`\ell` of the context, from 0 to L: the :math:`s^\ell-1` leaves before the last
-            one; default all.
+        The last leaf and the leaves before this context are not used, and may be -1.
 
-        Returns
-        -------
-        ndarray of shape (n, V)
-            Probabilities of the symbols of the last leaf.
-
-        Raises
-        ------
-        InvalidData, InvalidParameter
-            If a symbol is not in the vocabulary, no string agrees with a row, or `levels` is out of
-            range.
-
-        Examples
-        --------
         >>> from solvable.models.hierarchy.target import RandomHierarchy
         >>> target = RandomHierarchy(8, 4, 2, 3)
         >>> X, _ = target.sample(200, rng=0)
@@ -362,30 +195,9 @@ class ExactLaws(Definition):
     def noisy_evidence(
         self, X: np.ndarray, epsilon: float, rng: np.random.Generator | int | None = None
     ) -> np.ndarray:
-        r"""Return the evidence of noisy leaves (arXiv:2402.16991): symbols that are random at a rate.
+        """Return the evidence of noisy leaves, shape (n, d, V); masked leaves (-1) have none.
 
-        The observed symbol has likelihood :math:`1-\epsilon+\epsilon/V`, each other one
-        :math:`\epsilon/V`.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n, s ** L)
-            Strings; masked leaves (-1) have no evidence.
-        epsilon : float
-            Noise, from 0 (none) to 1 (nothing is known).
-        rng : Generator or int, optional
-            Source of the noise: each observed symbol is a random one with probability epsilon. Without
-            it the observed symbols are those of X, as for the mean belief of derivations/hierarchy (17).
-
-        Returns
-        -------
-        ndarray of shape (n, s ** L, V)
-            Evidence for :meth:`belief_propagation`.
-
-        Raises
-        ------
-        InvalidData, InvalidParameter
-            If a symbol is not in the vocabulary or epsilon is out of range.
+        With `rng` each symbol is first replaced by a random one with probability epsilon.
         """
         if not is_real(epsilon) or not 0 <= epsilon <= 1:
             raise InvalidParameter(f"epsilon is {epsilon}; allowed: a number from 0 to 1.")

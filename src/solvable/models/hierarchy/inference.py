@@ -26,13 +26,11 @@ def propagate(
     vocabulary: int,
     given: Given = "all",
 ) -> tuple[list[np.ndarray], np.ndarray]:
-    """Return the laws of all symbols, root first, of n strings, and their log-likelihoods.
-
-    `prior` is the law of the root, and `evidence(rows)` returns likelihoods of leaves, shape
-    (rows, d, V). Laws of level l have shape (n, s^l, symbols). They are given all leaves; with "below",
-    given the leaves below the symbol only, if all symbols are equally likely before; with "root" only
-    the law of the root is returned.
-    """
+    """Return the laws of all symbols, root first, of n strings, and their log-likelihoods."""
+    # `prior` is the law of the root, and `evidence(rows)` returns likelihoods of leaves, shape
+    # (rows, d, V). Laws of level l have shape (n, s^l, symbols). They are given all leaves; with "below",
+    # given the leaves below the symbol only, if all symbols are equally likely before; with "root" only
+    # the law of the root is returned.
     branching = tables[0].shape[2]
     sizes = [*(len(table) for table in tables), vocabulary]
     kept = 1 if given == "root" else len(sizes)
@@ -71,10 +69,8 @@ def _check_possible(likelihoods: np.ndarray, start: int) -> None:
 def upward(
     leaves: np.ndarray, tables: Sequence[np.ndarray], laws: Sequence[Law]
 ) -> tuple[list[np.ndarray], list[np.ndarray], np.ndarray]:
-    """Beliefs of each level given the leaves below, shape (symbols, n, s^l); weights of rules; log scale.
-
-    The weights of the rules of one level have shape (parents, rules, n, s^(l-1)).
-    """
+    """Beliefs of each level given the leaves below, (symbols, n, s^l); weights of rules; log scale."""
+    # The weights of the rules of one level have shape (parents, rules, n, s^(l-1)).
     beliefs, scale = _normalised(leaves)
     levels = [beliefs]
     weights: list[np.ndarray] = []
@@ -124,10 +120,8 @@ def downward(
 
 
 def leaf_likelihoods(X: np.ndarray, hit: float, miss: float, vocabulary: int) -> np.ndarray:
-    """Likelihood of each symbol of each leaf, shape (n, d, V): `hit` for its symbol, `miss` for others.
-
-    All symbols of a masked leaf (-1) have likelihood 1.
-    """
+    """Likelihood of each symbol of each leaf, (n, d, V): `hit` for its symbol, `miss` for others."""
+    # All symbols of a masked leaf (-1) have likelihood 1.
     rows = np.full((vocabulary + 1, vocabulary), miss)
     np.fill_diagonal(rows, hit)
     rows[-1] = 1.0

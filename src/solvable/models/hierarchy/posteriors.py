@@ -37,10 +37,8 @@ def path_matrix(
 
 
 def label_law(joint: np.ndarray) -> np.ndarray:
-    """Law of the label given a symbol, shape (symbols, n_c); NaN for symbols that never occur there.
-
-    `joint` has shape (n_c, symbols) and is proportional to the joint law.
-    """
+    """Law of the label given a symbol, shape (symbols, n_c); NaN for symbols that never occur there."""
+    # `joint` has shape (n_c, symbols) and is proportional to the joint law.
     total = joint.sum(axis=0)
     return np.divide(joint, total, out=np.full(joint.shape, np.nan), where=total > 0).T
 
@@ -59,11 +57,9 @@ def leaf_covariance(
     tables: Sequence[np.ndarray], laws: Sequence[Law], prior: np.ndarray, path: Sequence[int],
     vocabulary: int,
 ) -> np.ndarray:  # fmt: skip
-    """Covariance C(mu, nu) of the last leaf (rows) and of the leaf at the end of a path, shape (V, V).
-
-    `tables` begin with those of the lowest common ancestor, whose law is `prior`. A path that ends
-    above the leaves gives the covariance of the last leaf and of the symbol at the end of the path.
-    """
+    """Covariance C(mu, nu) of the last leaf (rows) and of the leaf at the end of a path, shape (V, V)."""
+    # `tables` begin with those of the lowest common ancestor, whose law is `prior`. A path that ends
+    # above the leaves gives the covariance of the last leaf and of the symbol at the end of the path.
     last = tables[0].shape[2] - 1
     joint = pair_law(tables[0], laws[0], prior, last, path[0], vocabulary)
     right = path_matrix(tables[1:], laws[1:], [last] * (len(tables) - 1), vocabulary)

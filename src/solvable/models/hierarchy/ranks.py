@@ -69,10 +69,8 @@ def ranks_of(
 def choices_of(
     ranks: np.ndarray, rules: int, branching: int, depth: int
 ) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Labels and rules of the derivations with these numbers; the inverse of :func:`ranks_of`.
-
-    The numbers have the type :func:`rank_type`.
-    """
+    """Labels and rules of the derivations with these numbers; the inverse of :func:`ranks_of`."""
+    # The numbers have the type rank_type.
     places = count_choices(branching, depth)
     labels = ranks // rules**places
     numbers = (ranks - labels * rules**places)[:, None]

@@ -25,21 +25,6 @@ class SparseRandomHierarchy(LabelledStrings):
 
     Moving a symbol among its places does not change the label.
 
-    Parameters
-    ----------
-    grammar : RandomHierarchy
-        Grammar of the symbols; its :math:`V` symbols are 0 to V - 1, and the blank is V.
-    blanks : int
-        Number :math:`s_0` of blanks per symbol, at least 0; without blanks the strings are those of the
-        grammar.
-
-    Raises
-    ------
-    InvalidParameter
-        If a parameter is out of range, or strings would be longer than 2^20.
-
-    Notes
-    -----
     Sources: arXiv:2404.10727, the variant in which each symbol has places of its own;
     derivations/hierarchy (34).
 
@@ -55,7 +40,10 @@ class SparseRandomHierarchy(LabelledStrings):
     """
 
     grammar: RandomHierarchy = field(default_factory=RandomHierarchy)
+    """Grammar of the symbols; its :math:`V` symbols are 0 to V - 1, and the blank is V."""
     blanks: int = 1
+    """Number :math:`s_0` of blanks per symbol, at least 0; without blanks the strings are those of the
+    grammar."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.grammar, RandomHierarchy):
@@ -92,27 +80,7 @@ class SparseRandomHierarchy(LabelledStrings):
         return int(self.grammar.n_strings * (self.blanks + 1) ** symbols)
 
     def sample(self, n: int, rng: np.random.Generator | int) -> tuple[np.ndarray, np.ndarray]:
-        """Draw strings and their labels.
-
-        Parameters
-        ----------
-        n : int
-            Number of strings, at least 1.
-        rng : Generator or int
-            Source of the random numbers, or a seed.
-
-        Returns
-        -------
-        X : ndarray of shape (n, (s (s_0 + 1)) ** L)
-            Symbols from 0 to V - 1, and V for a blank.
-        y : ndarray of shape (n,)
-            Labels from 0 to n_c - 1.
-
-        Raises
-        ------
-        InvalidParameter, MemoryLimitExceeded
-            If `n` is not a positive integer, or the strings do not fit into memory.
-        """
+        """Draw strings, shape (n, (s (s_0 + 1)) ** L), V for a blank, and their labels, shape (n,)."""
         levels = self.sample_tree(n, rng)
         return levels[-1], levels[0][:, 0]
 
@@ -134,23 +102,7 @@ class SparseRandomHierarchy(LabelledStrings):
         return levels
 
     def without_blanks(self, X: np.ndarray) -> np.ndarray:
-        """Return the strings of the grammar, whose symbols lie among blanks.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n, (s (s_0 + 1)) ** L)
-            Sparse strings.
-
-        Returns
-        -------
-        ndarray of shape (n, s ** L)
-            Their symbols in the same order.
-
-        Raises
-        ------
-        InvalidData
-            If symbols do not lie where those of this model do.
-        """
+        """Return the strings of the grammar, shape (n, s ** L), whose symbols lie among blanks."""
         strings = checked_strings(X, self.blank + 1, self.n_leaves)
         filled = strings != self.blank
         valid, level = np.ones(len(strings), dtype=bool), filled
@@ -171,25 +123,10 @@ class SparseRandomHierarchy(LabelledStrings):
         return self.grammar.classify(self.without_blanks(X))
 
     def patch_rows(self, level: int, patches: np.ndarray) -> np.ndarray:
-        r"""Return the number of each patch among the tuples with the places of their symbols.
+        """Return the number of each patch of a level among the tuples with the places of their symbols.
 
-        Parameters
-        ----------
-        level : int
-            Level of the patches, from 1 (just below the label) to L (the leaves).
-        patches : ndarray of shape (n, s (s_0 + 1))
-            Patches of this level.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            The row of the tuple in ``grammar.tables[level - 1].reshape(-1, s)`` times
-            :math:`(s_0+1)^s`, plus the places as a number in base :math:`s_0+1`; -1 for a blank.
-
-        Raises
-        ------
-        InvalidParameter
-            If there is no such level.
+        It is the row of the tuple in ``grammar.tables[level - 1].reshape(-1, s)`` times
+        :math:`(s_0+1)^s`, plus the places as a number in base :math:`s_0+1`; -1 for a blank.
         """
         check_integer("level", level, 1, self.grammar.depth)
         s, width = self.grammar.branching, self.blanks + 1

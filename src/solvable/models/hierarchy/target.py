@@ -25,44 +25,27 @@ from solvable.models.hierarchy.rules import symbol_type
 class RandomHierarchy(ExactLaws, LabelledStrings):
     r"""Grammar in which a label produces a string of symbols by random rules, level by level.
 
-    Level 0 is the label and level :math:`L` are the :math:`s^L` leaves that a learner sees. Each
-    symbol of a level becomes one of :math:`m` tuples of :math:`s` symbols of the next level. No tuple
-    has two parents, so that the label is a function of the string. Tuples with the same parent are
-    synonyms.
+    Each symbol of a level becomes one of :math:`m` tuples of :math:`s` symbols of the next one, from the
+    label (level 0) to the :math:`s^L` leaves. No tuple has two parents, so that the label is a function
+    of the string; tuples with the same parent are synonyms. arXiv:2307.02129; arXiv:2601.19756,
+    Definition 3; derivations/hierarchy (1), (2).
 
     Parameters
     ----------
-    vocabulary : int
-        Number :math:`V` of symbols of each level below the label, at least 2.
-    rules : int
-        Number :math:`m` of rules of each symbol, at least 1.
-    branching : int
-        Number :math:`s` of symbols in a tuple, at least 2.
-    depth : int
-        Number :math:`L` of levels below the label, at least 1.
+    vocabulary, rules, branching, depth : int
+        Numbers :math:`V\ge2` of symbols of each level, :math:`m\ge1` of rules of each symbol,
+        :math:`s\ge2` of symbols in a tuple, and :math:`L\ge1` of levels below the label.
     classes : int
         Number :math:`n_c` of labels; 0 means as many as symbols.
     ensemble : {"first", "uniform", "latin"}
-        Law of the rules. "uniform": tuples drawn without replacement from all :math:`V^s`
-        (arXiv:2307.02129). "first": the same, but each symbol is equally often the first of a tuple
-        (arXiv:2601.19756, Proposition 19). "latin": the parent of :math:`(a, b)` is a permutation of
-        :math:`a+b` modulo :math:`V`, so that no single symbol depends on the label.
-    zipf : float
+        "uniform": tuples drawn without replacement from all :math:`V^s`. "first": the same, but each
+        symbol is equally often the first of a tuple. "latin": the parent of :math:`(a, b)` is a
+        permutation of :math:`a+b` modulo :math:`V`, so that no single symbol depends on the label.
+    zipf, zipf_levels : float, and tuple of int
         Exponent :math:`a\ge0` of the probabilities :math:`f_k\propto k^{-(1+a)}` of the rules of a
-        symbol at the levels `zipf_levels`; 0 means that all rules are equally likely.
-    zipf_levels : tuple of int
-        Levels 1 to :math:`L` whose tuples have these probabilities; empty means the leaves.
+        symbol at these levels (empty: the leaves); 0 means that all rules are equally likely.
     seed : int
         Seed of the rules.
-
-    Raises
-    ------
-    InvalidParameter
-        If a parameter is out of range, or no grammar of these sizes exists.
-
-    Notes
-    -----
-    Sources: arXiv:2307.02129 and arXiv:2601.19756, Definition 3; derivations/hierarchy (1), (2).
 
     Examples
     --------
@@ -79,29 +62,9 @@ class RandomHierarchy(ExactLaws, LabelledStrings):
     def sample(
         self, n: int, rng: np.random.Generator | int, *, replace: bool = True
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Draw strings and their labels.
+        """Draw strings, shape (n, s ** L) in the smallest integer type, and their labels, shape (n,).
 
-        Parameters
-        ----------
-        n : int
-            Number of strings, at least 1.
-        rng : Generator or int
-            Source of the random numbers, or a seed.
-        replace : bool
-            Whether a string may be drawn more than once. Without replacement all rules must be
-            equally likely.
-
-        Returns
-        -------
-        X : ndarray of shape (n, s ** L)
-            Symbols from 0 to V - 1, in the smallest integer type.
-        y : ndarray of shape (n,)
-            Labels from 0 to n_c - 1.
-
-        Raises
-        ------
-        InvalidParameter, MemoryLimitExceeded
-            If more strings are asked for than exist without replacement, or than fit into memory.
+        Without `replace` strings are different, and all rules must be equally likely.
         """
         generator = stream_of(rng, "samples")
         self._check_count(n)
@@ -149,25 +112,10 @@ class RandomHierarchy(ExactLaws, LabelledStrings):
             X, y = np.concatenate([X[kept], more]), np.concatenate([y[kept], labels])
 
     def unrank(self, ranks: np.ndarray | Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
-        """Return the strings with these numbers, and their labels.
+        """Return the strings with these numbers, shape (n, s ** L), and their labels, shape (n,).
 
-        Parameters
-        ----------
-        ranks : array-like of shape (n,)
-            Whole numbers from 0 to ``n_strings - 1``: the label, then the numbers of the chosen rules in
-            base m, from the label down and left to right. Python integers where 64 bits do not suffice.
-
-        Returns
-        -------
-        X : ndarray of shape (n, s ** L)
-            The strings.
-        y : ndarray of shape (n,)
-            Their labels.
-
-        Raises
-        ------
-        InvalidData
-            If a number is out of range.
+        A number from 0 to ``n_strings - 1`` contains the label, then the chosen rules in base m, from
+        the label down and left to right; it is a Python integer where 64 bits do not suffice.
         """
         numbers = checked_ranks(ranks, self.n_strings)
         X = np.empty((numbers.size, self.n_leaves), dtype=symbol_type(self.vocabulary))
@@ -184,23 +132,6 @@ class RandomHierarchy(ExactLaws, LabelledStrings):
     def rank(self, X: np.ndarray) -> np.ndarray:
         """Return the number of each string, the inverse of :meth:`unrank`.
 
-        Parameters
-        ----------
-        X : ndarray of shape (n, s ** L)
-            Strings of the grammar.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            64-bit integers, or Python integers if ``n_strings`` is above 2^62.
-
-        Raises
-        ------
-        InvalidData
-            If a string is not of the grammar.
-
-        Examples
-        --------
         >>> target = RandomHierarchy(32, 8, 2, 6)
         >>> X, y = target.unrank([target.n_strings - 1])
         >>> target.rank(X) == target.n_strings - 1
@@ -210,46 +141,14 @@ class RandomHierarchy(ExactLaws, LabelledStrings):
         return ranks_of(levels[0][:, 0], choices, self.rules, self.n_classes)
 
     def parse(self, X: np.ndarray) -> list[np.ndarray]:
-        """Return the symbols of every level, label first.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n, s ** L)
-            Strings of the grammar.
-
-        Returns
-        -------
-        list of ndarray
-            Shape (n, s ** l) for each level l = 0 ... L.
-
-        Raises
-        ------
-        InvalidData
-            If a string is not of the grammar.
-        """
+        """Return the symbols of every level, label first, shape (n, s ** l) each."""
         return self._parsed(X)[0]
 
     def _labels(self, X: np.ndarray) -> np.ndarray:
         return self.parse(X)[0][:, 0].astype(np.int64)
 
     def contains(self, X: np.ndarray) -> np.ndarray:
-        """Return which strings are of the grammar.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n, s ** L)
-            Symbols from 0 to V - 1.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            True for strings of the grammar.
-
-        Raises
-        ------
-        InvalidData
-            If the shape is wrong or a symbol is not in the vocabulary.
-        """
+        """Return which strings are of the grammar, shape (n,)."""
         strings = checked_strings(X, self.vocabulary, self.n_leaves)
         return parse_levels(strings, self.parents)[2]
 
@@ -273,29 +172,9 @@ class RandomHierarchy(ExactLaws, LabelledStrings):
     ) -> np.ndarray:
         """Replace tuples of a level by random synonyms, and redraw what is below them.
 
-        Parameters
-        ----------
-        X : ndarray of shape (n, s ** L)
-            Strings of the grammar.
-        level : int
-            Level of the tuples, from 1 (just below the label) to L (the leaves).
-        rng : Generator or int
-            Source of the random numbers, or a seed.
-        position : int, optional
-            Position of the parent whose tuple is replaced, from 0; default all.
+        `position` is that of the parent whose tuple is replaced; default all. Symbols above do not
+        change.
 
-        Returns
-        -------
-        ndarray of shape (n, s ** L)
-            Strings with the same symbols on all levels above the given one.
-
-        Raises
-        ------
-        InvalidData, InvalidParameter
-            If a string is not of the grammar, or the level or position does not exist.
-
-        Examples
-        --------
         >>> target = RandomHierarchy(8, 4, 2, 3)
         >>> X, y = target.sample(5, rng=0)
         >>> bool((target.classify(target.swap_synonyms(X, level=2, rng=1)) == y).all())
@@ -315,27 +194,8 @@ class RandomHierarchy(ExactLaws, LabelledStrings):
     ) -> np.ndarray:
         """Replace symbols of a level by random others, and redraw what is below them.
 
-        Parameters
-        ----------
-        X : ndarray of shape (n, s ** L)
-            Strings of the grammar.
-        level : int
-            Level of the symbols, from 0 (the label) to L (the leaves). The result of a level of 1 or
-            more is in general not a string of the grammar.
-        rng : Generator or int
-            Source of the random numbers, or a seed.
-        position : int, optional
-            Position of the symbol that is replaced, from 0; default all.
-
-        Returns
-        -------
-        ndarray of shape (n, s ** L)
-            The strings after the change.
-
-        Raises
-        ------
-        InvalidData, InvalidParameter
-            If a string is not of the grammar, or the level or position does not exist.
+        `position` is that of the symbol; default all. The result of a level of 1 or more (0 is the
+        label) is in general not a string of the grammar.
         """
         check_integer("level", level, 0, self.depth)
         levels, generator = self.parse(X), stream_of(rng, "changes")

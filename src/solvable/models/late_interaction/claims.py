@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from solvable.frame.agreement import Agreement, Cell, overlap_scatter
+from solvable.frame.conditions import at_least
 from solvable.frame.estimates import Estimate
 from solvable.frame.points import Point
 
@@ -87,14 +88,13 @@ CLAIMS = (
         "pooled_ndcg", f"{PAGE} (10), (11)", within=0.03, power=0.3,
         because="0.03: the prediction treats the pooled score given the score as normal, and is "
         "therefore 6 to 10 % too high.",
-        where=lambda cell: cell.setting.document_tokens >= 8,
-        missing="no point has a pipeline and 8 tokens per document; run with --preset pipelines"),
+        where={"document_tokens": at_least(8)},
+        missing="run with --preset pipelines"),
     Agreement("dense-stays-at-the-ceiling",
         "With 4,000 queries or more, the nDCG of the dense pipeline is at most that of the pooled "
         "teacher, and at least 0.6 times as large.",
         "ndcg", f"{PAGE} (11)", expected=lambda point: 0.8 * point.predicted("pooled_ndcg"),
         within=0.25, relative=True, power=0.6, because="25 %: the range of the statement.",
-        where=lambda cell: cell.setting.pipeline == "dense" and cell.setting.queries >= 4_000,
-        missing="no point has pipeline=dense and 4,000 queries"),
+        where={"pipeline": "dense", "queries": at_least(4000)}),
 )
 # fmt: on

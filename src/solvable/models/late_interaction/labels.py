@@ -18,17 +18,7 @@ STEP = 0.01
 
 @dataclass(frozen=True)
 class LabelFactors:
-    """Signal and noise of a kind of label, for scores of variance 1 given the query.
-
-    Attributes
-    ----------
-    signal : float
-        Factor gamma: the mean of sum_c y_c d_c is gamma S q.
-    noise : float
-        Mean v of the sum of squared labels of a query.
-    queries : float
-        Ratio v / gamma², to which the number of queries that a direction needs is proportional.
-    """
+    """Signal and noise of a kind of label, for scores of variance 1 given the query."""
 
     signal: float
     noise: float
@@ -46,43 +36,28 @@ def label_factors(
     query_tokens: int | None = None,
     document_tokens: int | None = None,
 ) -> LabelFactors:
-    r"""Compute the signal and the noise of a kind of label.
+    r"""Compute the signal gamma and the noise v of a kind of label.
 
-    .. math::
-        \gamma_{\text{scores}}=K-1,\quad
-        \gamma_{\text{top-1}}=K(K-1)\int f^2F^{K-2},\quad
+    .. math:: \gamma_{\text{scores}}=K-1,\quad \gamma_{\text{top-1}}=K(K-1)\int f^2F^{K-2},\quad
         \gamma_{\text{random}}=\tfrac K{K-1}\gamma_{\text{top-1}},\quad
         \gamma_{\text{runner-up}}=2\gamma_{\text{top-1}}-K(K-1)(K-2)\int f^2(1-F)F^{K-3},
 
-    with the density f and the distribution function F of a score of variance 1 given the query, and
-    :math:`v=K-1,\ 1-1/K,\ 2,\ 2`.
+    with density f and distribution F of a score of variance 1 given the query, and
+    :math:`v=K-1,\ 1-1/K,\ 2,\ 2`. derivations/late-interaction (15).
 
     Parameters
     ----------
     label : {"scores", "top-1", "random-negative", "runner-up"}
-        Kind of label: centred scores; the best candidate against all, against a random other one, or
-        against the second best.
+        Centred scores; the best candidate against all, a random other one, or the second best.
     candidates : int
         Number K of candidates of a query, at least 3.
     query_tokens, document_tokens : int, optional
-        Numbers of tokens, for scores that are sums of maxima (kernel of many equal strengths); by default
-        scores are Gaussian.
+        Numbers of tokens, for scores that are sums of maxima; by default scores are Gaussian.
 
     Returns
     -------
     LabelFactors
         Signal gamma, noise v and their ratio.
-
-    Raises
-    ------
-    InvalidParameter
-        If an argument is out of range, or only one number of tokens is given.
-
-    Notes
-    -----
-    Maxima are skewed to the right, so that the best candidates are farther apart, and labels that
-    depend on their order carry less signal. Source: derivations/late-interaction (15). Backed by
-    ``tests/models/late_interaction/test_labels.py``.
 
     Examples
     --------

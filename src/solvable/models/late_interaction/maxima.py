@@ -17,61 +17,24 @@ LONGEST = 1024
 
 @dataclass(frozen=True)
 class MaxMoments:
-    """Moments of the largest and the second largest of L independent standard normal numbers.
-
-    Attributes
-    ----------
-    mean, variance : float
-        Mean and variance of the largest number.
-    second_mean : float
-        Mean of the second largest number.
-    information : float
-        Part of the variance of one of the L numbers that the largest number explains, times L.
-    """
+    """Moments of the largest and the second largest of L independent standard normal numbers."""
 
     mean: float
     variance: float
+    """Mean and variance of the largest number."""
     second_mean: float
+    """Mean of the second largest number."""
     information: float
+    """Part of the variance of one of the L numbers that the largest number explains, times L."""
 
 
 @lru_cache(maxsize=256)
 def max_moments(tokens: int) -> MaxMoments:
-    r"""Compute moments of the largest of L standard normal numbers, by quadrature.
-
-    .. math::
-        E\max=\int x\,L\varphi\Phi^{L-1}dx,\qquad
-        T(y)=E[h_j|\max=y]=\frac1L\Big[y-(L-1)\frac{\varphi(y)}{\Phi(y)}\Big],\qquad
-        \text{information}=L\,E[T^2].
-
-    Parameters
-    ----------
-    tokens : int
-        Number L of numbers, from 2 to 1024.
-
-    Returns
-    -------
-    MaxMoments
-        Means, variance and information.
-
-    Raises
-    ------
-    InvalidParameter
-        If the number is out of range.
-
-    Notes
-    -----
-    The mean-pooled score explains the part 1/(L Var max) of the variance of one query token's score;
-    the best function of the score and a single document token explains `information`. Source:
-    derivations/late-interaction (6). Backed by
-    ``tests/models/late_interaction/test_maxima.py``.
-
-    Examples
-    --------
-    >>> moments = max_moments(8)
-    >>> round(moments.mean, 4), round(moments.variance, 4), round(moments.information, 4)
-    (1.4236, 0.3729, 0.3583)
-    """
+    """Compute moments of the largest of L standard normal numbers, 2 <= L <= 1024, by quadrature."""
+    # E max = int x L phi Phi^(L - 1) dx, and information = L E[T²] with
+    # T(y) = E[h_j | max = y] = (y - (L - 1) phi(y) / Phi(y)) / L   (late-interaction 6).
+    # The mean-pooled score explains the part 1 / (L Var max) of the variance of one query token's
+    # score; the best function of the score and a single document token explains `information`.
     from scipy.special import log_ndtr, ndtr
 
     check_integer("tokens", tokens, 2, LONGEST)

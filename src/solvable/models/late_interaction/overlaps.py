@@ -12,34 +12,22 @@ from solvable.models.late_interaction.moments import LateMoments, late_moments
 from solvable.models.late_interaction.parameters import LabelKind
 from solvable.models.late_interaction.teacher import LateInteractionTeacher
 from solvable.spectra.near_semicircle import threshold_ratio
-from solvable.spectra.structured_spikes import (
-    SpikePrediction,
-    compress_sample,
-    predict_spikes,
-)
+from solvable.spectra.structured_spikes import SpikePrediction, compress_sample, predict_spikes
 
 
 @dataclass(frozen=True)
 class LateInteractionPrediction:
-    r"""Prediction of the spectral estimator for a number of queries.
-
-    Attributes
-    ----------
-    squared_overlap : ndarray of shape (r,)
-        Mean squared overlap of each direction with the learned direction of its rank; with the span of
-        the r learned directions if all strengths are equal.
-    threshold_queries : ndarray of shape (r,)
-        Number :math:`n_k` of queries at which each direction leaves the bulk.
-    heights : ndarray of shape (r,)
-        Eigenvalues :math:`\theta_k` of the mean of the moment matrix.
-    noise_scale : float
-        Noise scale :math:`s=\sqrt{d\,vL_qL_d/2n}`; the half-width of the bulk is 2s.
-    """
+    r"""Prediction of the spectral estimator for a number of queries."""
 
     squared_overlap: np.ndarray
+    """Mean squared overlap of each direction with the learned direction of its rank; with the span of
+    the r learned directions if all strengths are equal; shape (r,)."""
     threshold_queries: np.ndarray
+    """Number :math:`n_k` of queries at which each direction leaves the bulk; shape (r,)."""
     heights: np.ndarray
+    r"""Eigenvalues :math:`\theta_k` of the mean of the moment matrix; shape (r,)."""
     noise_scale: float
+    r"""Noise scale :math:`s=\sqrt{d\,vL_qL_d/2n}`; the half-width of the bulk is 2s."""
 
 
 def predict_late_interaction(
@@ -47,25 +35,19 @@ def predict_late_interaction(
 ) -> LateInteractionPrediction:
     r"""Predict overlaps and thresholds of the spectral estimator of a teacher's kernel.
 
-    The moment matrix of summed tokens has the spikes
-    :math:`\theta_k=\lambda_kE[\gamma(Q)\hat q_k^2]` and noise of variance
-    :math:`s^2=d\,vL_qL_d/2n`. Direction k leaves the bulk at
+    .. math:: n_k=\frac{d\,vL_qL_d}{2\theta_k^2},\qquad \text{overlap}^2\to1-\frac{n_k}n\quad(d\ll n_k<n),
 
-    .. math::
-        n_k=\frac{d\,vL_qL_d}{2\theta_k^2},\qquad
-        \text{overlap}^2\to1-\frac{n_k}n\quad(d\ll n_k<n),
-
-    with corrections for few queries per dimension, for the rounding at the threshold, for noise that is
-    larger along the directions, and for the mixing of directions.
+    with the spikes :math:`\theta_k=\lambda_kE[\gamma(Q)\hat q_k^2]` of the moment matrix, and
+    corrections for few queries per dimension, rounding at the threshold, noise that is larger along the
+    directions, and mixing. Within 0.06 of simulations for n of at least 3d;
+    derivations/late-interaction (14) to (20).
 
     Parameters
     ----------
     teacher : LateInteractionTeacher
         Teacher with independent tokens and a rank of at most half of its dimension.
-    candidates : int
-        Number K of documents of a query, at least 3.
-    queries : float
-        Number n of queries, above 0.
+    candidates, queries : int and float
+        Number K of documents of a query, at least 3, and number n of queries, above 0.
     label : {"scores", "top-1", "random-negative", "runner-up"}
         Labels of the candidates.
 
@@ -73,18 +55,6 @@ def predict_late_interaction(
     -------
     LateInteractionPrediction
         Overlaps, thresholds, heights and noise.
-
-    Raises
-    ------
-    InvalidParameter
-        If an argument is out of range, or the teacher normalises or copies tokens.
-
-    Notes
-    -----
-    Takes about 1 s for the first call with a teacher and label and 0.1 s for other n. Overlaps are within
-    0.06 of simulations for n of at least 3d, up to 0.1 too high below, and up to 0.08 too low for the
-    last of several crowded directions. Source: derivations/late-interaction (14) to (20). Backed by
-    ``tests/models/late_interaction/test_overlaps.py``.
 
     Examples
     --------
@@ -154,11 +124,7 @@ def predicted_overlaps(
 
 
 def _spikes(
-    moments: LateMoments,
-    heights: np.ndarray,
-    couplings: np.ndarray,
-    dimension: int,
-    queries: float,
+    moments: LateMoments, heights: np.ndarray, couplings: np.ndarray, dimension: int, queries: float
 ) -> SpikePrediction:
     """Spikes of these heights, each alone, in the noise of n queries."""
     # M = (1/2n) sum omega (g g^T - g' g'^T): 2n samples of weights +-omega   (late-interaction 19)

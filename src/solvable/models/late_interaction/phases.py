@@ -30,31 +30,7 @@ Pipeline = Literal["dense", "a", "b", "c"]
 class Phase:
     """One phase of training.
 
-    Parameters
-    ----------
-    kind : {"unsupervised", "supervised", "distillation"}
-        Contrastive loss on weak positives, drawn with probability softmax of the standardised scores;
-        contrastive loss on the best candidate against hard negatives, the other candidates with the
-        largest MaxSim of the plain tokens; or distillation of the teacher's scores of all candidates.
-    scores : {"multi-vector", "dense"}
-        Scores of the student.
-    queries : int
-        Number of queries, at least 1.
-    epochs, batch : int
-        Passes over the queries, and queries of a batch, at least 1.
-    learning_rate, temperature : float
-        Largest learning rate of Adam and temperature of the loss, above 0.
-    negatives : int
-        Number of hard negatives of each query of a supervised phase; 0 in other phases.
-
-    Raises
-    ------
-    InvalidParameter
-        If a parameter is out of range.
-
-    Notes
-    -----
-    Source: arXiv:2602.16609, Section 3. Tested in ``tests/models/late_interaction/test_phases.py``.
+    Source: arXiv:2602.16609, Section 3.
 
     Examples
     --------
@@ -64,13 +40,21 @@ class Phase:
     """
 
     kind: Kind
+    """Contrastive loss on weak positives, drawn with probability softmax of the standardised scores;
+    contrastive loss on the best candidate against hard negatives, the other candidates with the largest
+    MaxSim of the plain tokens; or distillation of the teacher's scores of all candidates."""
     scores: Scores
+    """Scores of the student."""
     queries: int
+    """Number of queries, at least 1."""
     epochs: int = 3
     batch: int = 64
+    """Passes over the queries, and queries of a batch, at least 1."""
     learning_rate: float = 1e-2
     temperature: float = 2.0
+    """Largest learning rate of Adam and temperature of the loss, above 0."""
     negatives: int = 0
+    """Number of hard negatives of each query of a supervised phase; 0 in other phases."""
 
     def __post_init__(self) -> None:
         if self.kind not in get_args(Kind):
@@ -103,6 +87,8 @@ def pipeline_phases(
 ) -> tuple[Phase, Phase, Phase]:
     """Return the three phases of a pipeline.
 
+    Source: arXiv:2602.16609, Section 3.
+
     Parameters
     ----------
     pipeline : {"dense", "a", "b", "c"}
@@ -115,15 +101,6 @@ def pipeline_phases(
     -------
     tuple of Phase
         Unsupervised, supervised and distillation phase.
-
-    Raises
-    ------
-    InvalidParameter
-        If the pipeline is unknown or a number is out of range.
-
-    Notes
-    -----
-    Source: arXiv:2602.16609, Section 3. Tested in ``tests/models/late_interaction/test_phases.py``.
 
     Examples
     --------
@@ -250,37 +227,24 @@ def train_phases(
 ) -> list[Checkpoint]:
     """Train a student through phases, from Gaussian entries of W of variance 1/d.
 
+    Phases of one kind and size, at the same place, have the same data for the same generator, so that
+    pipelines can be compared in pairs. arXiv:2602.16609, Section 3.
+
     Parameters
     ----------
-    teacher : LateInteractionTeacher
-        Source of queries, documents and scores.
-    phases : sequence of Phase
-        Phases, in order.
-    candidates : int
-        Number of documents that are drawn for each query.
-    width : int
-        Number k of rows of W.
+    teacher, phases : LateInteractionTeacher, and sequence of Phase
+        Source of queries, documents and scores, and phases in order.
+    candidates, width : int
+        Number of documents that are drawn for each query, and number k of rows of W.
     rng : Generator
-        Random numbers. Phases of the same kind and size, at the same place, have the same data for the
-        same generator, so that pipelines can be compared in pairs.
+        Random numbers.
     data : sequence of PhaseData, optional
-        Data of each phase from :func:`draw_phases` with such a generator, to draw them once for several
-        pipelines.
+        Data of each phase from :func:`draw_phases`, to draw them once for several pipelines.
 
     Returns
     -------
     list of Checkpoint
         Students before training and after each phase, with the documents encoded so far.
-
-    Raises
-    ------
-    InvalidParameter
-        If a number is out of range.
-
-    Notes
-    -----
-    A pipeline at d = 30 with 4,000 queries takes about half a second. Source: arXiv:2602.16609,
-    Section 3. Tested in ``tests/models/late_interaction/test_phases.py``.
 
     Examples
     --------

@@ -14,38 +14,21 @@ from solvable.models.late_interaction.theory import check_gaussian_tokens
 def pooled_ndcg(teacher: LateInteractionTeacher, *, documents: int, depth: int = 10) -> float:
     r"""Compute the nDCG of the pooled score with the teacher's kernel, the ceiling of a dense model.
 
-    The relevant document has the largest score s, without noise. Given the query, :math:`s=\rho x+R`
-    with the pooled score x, normal and independent of R. So x given s has mean and variance
-
-    .. math::
-        E[x|s]=-\rho\,(\ln f)'(s),\qquad \mathrm{Var}(x|s)=1+\rho^2(\ln f)''(s)
-
-    with the density f of s, and the rank of the relevant document is binomial.
+    Given the query, the score is :math:`s=\rho x+R` with the pooled score x, normal and independent of R;
+    x given s is taken for normal, and the rank of the relevant document is binomial. Within 0.03 of
+    simulations. derivations/late-interaction (10), (11).
 
     Parameters
     ----------
     teacher : LateInteractionTeacher
         Teacher with independent tokens.
-    documents : int
-        Number M of documents, from 2 to 100,000.
-    depth : int
-        Number of ranks that count, at least 1.
+    documents, depth : int
+        Number M of documents, from 2 to 100,000, and number of ranks that count, at least 1.
 
     Returns
     -------
     float
         Mean nDCG over queries.
-
-    Raises
-    ------
-    InvalidParameter
-        If a number is out of range, or the teacher normalises or copies tokens.
-
-    Notes
-    -----
-    Takes x given s for normal, and f for that of independent query tokens; the result is within 0.03 of
-    simulations. Source: derivations/late-interaction (10), (11). Backed by
-    ``tests/models/late_interaction/test_ranking.py``.
 
     Examples
     --------

@@ -39,30 +39,12 @@ def pooled(queries: np.ndarray, documents: np.ndarray, factor: np.ndarray) -> np
 
 @dataclass(frozen=True)
 class TokenSets:
-    """Sets of tokens of different sizes, without padding.
-
-    Parameters
-    ----------
-    tokens : ndarray, shape (total, d)
-        Tokens of all sets, one set after the other.
-    lengths : ndarray, shape (n,)
-        Number of tokens of each set, at least 1.
-
-    Raises
-    ------
-    InvalidData
-        If a set has no token, or the lengths do not add up to the number of tokens.
-
-    Examples
-    --------
-    >>> padded = np.array([[[1.0, 0.0], [0.0, 0.0]], [[0.0, 1.0], [1.0, 1.0]]])
-    >>> sets = TokenSets.of(padded, mask=np.array([[True, False], [True, True]]))
-    >>> sets.lengths
-    array([1, 2])
-    """
+    """Sets of tokens of different sizes, without padding."""
 
     tokens: np.ndarray
+    """Tokens of all sets, one set after the other; shape (total, d)."""
     lengths: np.ndarray
+    """Number of tokens of each set, at least 1; shape (n,)."""
 
     def __post_init__(self) -> None:
         if self.tokens.ndim != 2 or self.lengths.sum() != len(self.tokens):
@@ -110,37 +92,9 @@ def maxsim_matrix(
     queries: TokenSets | np.ndarray | Sequence[np.ndarray],
     documents: TokenSets | np.ndarray | Sequence[np.ndarray],
 ) -> np.ndarray:
-    r"""Return the score of every query with every document, in float32.
-
-    .. math:: s(Q,D)=\sum_i\max_j\langle q_i,d_j\rangle
-
-    Parameters
-    ----------
-    queries, documents : TokenSets, ndarray of shape (n, L, d), or list of arrays of shape (L, d)
-        Tokens; a padded array with a mask becomes token sets by :meth:`TokenSets.of`.
-
-    Returns
-    -------
-    ndarray, shape (n_queries, n_documents)
-        Scores.
-
-    Raises
-    ------
-    InvalidData
-        If a set is empty or the dimensions of the tokens differ.
-
-    Notes
-    -----
-    Documents are scored in chunks of similar length, so the memory is that of the scores and one chunk.
-    For tokens of 64 dimensions or more the time is about that of the matrix product
-    (``benchmarks/maxsim.py``). Source: derivations/late-interaction (1). Tested in
-    ``tests/models/late_interaction/test_scoring.py``.
-
-    Examples
-    --------
-    >>> maxsim_matrix([np.eye(2)], [np.array([[1.0, 0.0]]), np.array([[2.0, 0.0], [0.0, 3.0]])])
-    array([[1., 5.]], dtype=float32)
-    """
+    """Return the scores sum_i max_j <q_i, d_j> of queries and documents, float32 (late-interaction 1)."""
+    # Tokens are TokenSets, an array (n, L, d) or a list of arrays (L, d). Documents are scored in
+    # chunks of similar length, so the memory is that of the scores and one chunk.
     left, right = TokenSets.of(queries), TokenSets.of(documents)
     if left.tokens.shape[1] != right.tokens.shape[1]:
         raise InvalidData(
@@ -167,43 +121,9 @@ def maxsim_matrix(
 
 
 def ndcg(scores: np.ndarray, relevant: np.ndarray, *, depth: int = 10) -> np.ndarray:
-    r"""Return the nDCG of each query, with tied documents at their mean rank.
-
-    .. math::
-        \mathrm{nDCG}=\frac{\sum_{\rho_c<k}g_c/\log_2(\rho_c+2)}{\sum_{c<k}g_{(c)}/\log_2(c+2)}
-
-    with the gains :math:`g_c` of the documents, their ranks :math:`\rho_c=0,1,\dots`, the sorted gains
-    :math:`g_{(c)}` and the depth :math:`k`.
-
-    Parameters
-    ----------
-    scores : ndarray, shape (n, documents)
-        Scores; the largest ranks first.
-    relevant : ndarray of int, shape (n,), or of numbers, shape (n, documents)
-        Index of the one relevant document of each query, or gains of at least 0.
-    depth : int
-        Number of ranks that count.
-
-    Returns
-    -------
-    ndarray, shape (n,)
-        Values from 0 to 1.
-
-    Raises
-    ------
-    InvalidData
-        If shapes do not fit, a score is not finite, or a query has no relevant document.
-
-    Notes
-    -----
-    With its mean rank a constant scorer gains nothing from the order of the documents. Source:
-    derivations/late-interaction (3). Tested in ``tests/models/late_interaction/test_scoring.py``.
-
-    Examples
-    --------
-    >>> ndcg(np.array([[3.0, 2.0, 1.0], [3.0, 2.0, 1.0]]), np.array([0, 1])).round(3)
-    array([1.   , 0.631])
-    """
+    """Return the nDCG of each query, with tied documents at their mean rank (late-interaction 3)."""
+    # `relevant` is the index of the one relevant document of each query, or gains of shape (n,
+    # documents). With its mean rank a constant scorer gains nothing from the order of the documents.
     scores, relevant = np.asarray(scores, np.float64), np.asarray(relevant)
     if scores.ndim != 2 or not np.isfinite(scores).all():
         raise InvalidData(

@@ -33,57 +33,11 @@ def contrastive_gradient(
     temperature: float,
     chunk: int | None = None,
 ) -> tuple[float, np.ndarray]:
-    r"""Compute the contrastive loss of a batch and its gradient in W.
-
-    .. math::
-        \mathcal L=-\frac1B\sum_{i}\log\frac{\exp(s(Q_i,D_{i0})/\tau)}
-        {\sum_{j}\sum_{c}\exp(s(Q_i,D_{jc})/\tau)},
-
-    with negatives from the whole batch: the documents of the other queries and further documents
-    :math:`D_{i1},D_{i2},\dots` of the query.
-
-    Parameters
-    ----------
-    factor : ndarray, shape (k, d)
-        Factor W of the kernel.
-    queries : ndarray, shape (B, L_q, d)
-        Tokens of queries.
-    documents : ndarray, shape (B, N, L_d, d)
-        Tokens of the positive, in column 0, and of N - 1 further documents of each query.
-    scores : {"multi-vector", "dense"}
-        Scores of the student.
-    temperature : float
-        Temperature :math:`\tau`, above 0.
-    chunk : int, optional
-        Number of queries that are scored at a time; default all. It changes memory, not the result: the
-        negatives remain those of the whole batch.
-
-    Returns
-    -------
-    loss : float
-        Loss.
-    gradient : ndarray, shape (k, d)
-        Gradient in W.
-
-    Raises
-    ------
-    InvalidParameter, InvalidData
-        If a parameter is out of range or shapes do not fit.
-
-    Notes
-    -----
-    Source: arXiv:2602.16609, Section 3; derivations/late-interaction (21). Tested in
-    ``tests/models/late_interaction/test_student.py``.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> queries, documents = rng.standard_normal((4, 2, 5)), rng.standard_normal((4, 1, 3, 5))
-    >>> loss, gradient = contrastive_gradient(
-    ...     np.zeros((2, 5)), queries, documents, scores="dense", temperature=1.0)
-    >>> round(loss, 3), gradient.shape  # log 4, as all scores are equal
-    (1.386, (2, 5))
-    """
+    """Compute the contrastive loss of a batch and its gradient in W, shape (k, d)."""
+    # L = -1/B sum_i log exp(s(Q_i, D_i0) / tau) / sum_jc exp(s(Q_i, D_jc) / tau)   (late-interaction 21)
+    # Queries have shape (B, L_q, d), documents (B, N, L_d, d) with the positive in column 0; the
+    # documents of the other queries are negatives. `chunk` queries are scored at a time, with the
+    # negatives of the batch.
     left, right = _embedded(factor, queries, documents)
     B, N, document_tokens, k = right.shape
     left, right = left[None], right.reshape(1, B * N, document_tokens, k)
@@ -110,53 +64,10 @@ def distillation_gradient(
     temperature: float,
     normalisation: Normalisation = "standard",
 ) -> tuple[float, np.ndarray]:
-    r"""Compute the loss of distillation of a batch and its gradient in W.
-
-    .. math::
-        \mathcal L=\frac1B\sum_i\mathrm{KL}\big(\mathrm{softmax}_c(\tilde t_{ic}/\tau)\,\big\|\,
-        \mathrm{softmax}_c(\tilde s_{ic}/\tau)\big)
-
-    with the rescaled scores :math:`\tilde t,\tilde s` of teacher and student.
-
-    Parameters
-    ----------
-    factor, queries, documents, scores
-        As in :func:`contrastive_gradient`; the documents (B, K, L_d, d) are the candidates.
-    teacher : ndarray, shape (B, K)
-        Scores of the teacher.
-    temperature : float
-        Temperature :math:`\tau` on both sides, above 0.
-    normalisation : {"standard", "min-max", "none"}
-        Rescaling of the scores of each query, on both sides.
-
-    Returns
-    -------
-    loss : float
-        Loss.
-    gradient : ndarray, shape (k, d)
-        Gradient in W.
-
-    Raises
-    ------
-    InvalidParameter, InvalidData
-        If a parameter is out of range or shapes do not fit.
-
-    Notes
-    -----
-    Source: arXiv:2602.16609, Section 3; derivations/late-interaction (22). Tested in
-    ``tests/models/late_interaction/test_student.py``.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> queries, documents = rng.standard_normal((4, 2, 5)), rng.standard_normal((4, 3, 6, 5))
-    >>> factor = rng.standard_normal((2, 5))
-    >>> teacher = 2 * score((queries @ factor.T)[:, None], documents @ factor.T, "dense")[0][:, 0]
-    >>> loss, _ = distillation_gradient(
-    ...     factor, queries, documents, teacher, scores="dense", temperature=0.5)
-    >>> abs(loss) < 1e-9  # a factor of 2 is no difference after rescaling
-    True
-    """
+    """Compute the loss of distillation of a batch and its gradient in W, shape (k, d)."""
+    # L = 1/B sum_i KL(softmax_c(t_ic / tau) || softmax_c(s_ic / tau)) of rescaled scores t of the
+    # teacher, shape (B, K), and s of the student (late-interaction 22); candidates have shape (B, K,
+    # L_d, d).
     left, right = _embedded(factor, queries, documents)
     if teacher.shape != documents.shape[:2]:
         raise InvalidData(
@@ -172,11 +83,9 @@ def distillation_gradient(
 def score(
     queries: np.ndarray, documents: np.ndarray, scores: Scores
 ) -> tuple[np.ndarray, Pullback]:
-    """Score all queries of a group with all documents of the group.
-
-    Queries have shape (groups, q, L_q, k), documents (groups, m, L_d, k) and scores (groups, q, m). The
-    second result maps the gradient in the scores to those in the tokens.
-    """
+    """Score all queries of a group with all documents of the group."""
+    # Queries have shape (groups, q, L_q, k), documents (groups, m, L_d, k) and scores (groups, q, m).
+    # The second result maps the gradient in the scores to those in the tokens.
     if scores not in get_args(Scores):
         raise InvalidParameter(unknown_choice("scores", scores, list(get_args(Scores))))
     return (_pooled if scores == "dense" else _maxsim)(queries, documents)
@@ -255,9 +164,7 @@ def normalised(
     return (_standardised if normalisation == "standard" else _ranged)(scores)
 
 
-def _standardised(
-    scores: np.ndarray,
-) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
+def _standardised(scores: np.ndarray) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
     centred = scores - scores.mean(axis=1, keepdims=True)
     deviation = centred.std(axis=1, keepdims=True) + SMALLEST
     result = centred / deviation

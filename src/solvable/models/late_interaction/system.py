@@ -14,13 +14,11 @@ PRESETS = {
     "labels": Preset(
         "Overlaps for the four kinds of labels against queries, d = 40, strengths 1/k; a minute.",
         {
-            "dimension": (40,),
-            "rank": (4,),
-            "decay": (1.0,),
             "label": ("scores", "top-1", "random-negative", "runner-up"),
             "queries": (100, 300, 1_000, 3_000, 10_000),
         },
         replicates=8,
+        fixed={"dimension": 40, "rank": 4, "decay": 1.0},
     ),
     "lengths": Preset(
         "Documents of 4 to 64 tokens: pooled fraction and overlaps; a minute.",
@@ -37,13 +35,9 @@ PRESETS = {
     ),
     "paper-like": Preset(
         "Phases of 16,000, 200 and 50 queries, close to the ratios of the paper; about four minutes.",
-        {
-            "pipeline": ("dense", "a", "b", "c"),
-            "queries": (16_000,),
-            "supervised_queries": (200,),
-            "distillation_queries": (50,),
-        },
+        {"pipeline": ("dense", "a", "b", "c")},
         replicates=40,
+        fixed={"queries": 16_000, "supervised_queries": 200, "distillation_queries": 50},
     ),
 }
 

@@ -37,37 +37,7 @@ class LateInteractionTeacher:
         S^\star=\sum_{k=1}^rk^{-a}v_kv_k^\top,
 
     with tokens :math:`q_i,d_j\sim N(0,I_d)` and orthonormal :math:`v_k`.
-
-    Parameters
-    ----------
-    dimension : int
-        Dimension :math:`d\ge2` of a token.
-    rank : int
-        Number :math:`r` of directions, from 1 to d.
-    decay : float
-        Exponent :math:`a\ge0` of the strengths.
-    query_tokens, document_tokens : int
-        Numbers :math:`L_q\ge1` and :math:`L_d\ge1` of tokens.
-    normalise : bool
-        Rescale each token to length :math:`\sqrt d`.
-    copies : float
-        Probability, from 0 to 1, that a token of a document is a copy of a random token of the query.
-    score_noise : float
-        Standard deviation of Gaussian noise on each score, at least 0.
-    weak_temperature : float
-        Temperature :math:`\beta>0` of :meth:`weak_positives`.
-    seed : int
-        Seed of the directions.
-
-    Raises
-    ------
-    InvalidParameter
-        If a parameter is out of range.
-
-    Notes
-    -----
-    Source: derivations/late-interaction (1), (4). Tested in
-    ``tests/models/late_interaction/test_teacher.py``.
+    Source: derivations/late-interaction (1), (4).
 
     Examples
     --------
@@ -82,15 +52,24 @@ class LateInteractionTeacher:
     """
 
     dimension: int = 30
+    r"""Dimension :math:`d\ge2` of a token."""
     rank: int = 6
+    """Number :math:`r` of directions, from 1 to d."""
     decay: float = 0.5
+    r"""Exponent :math:`a\ge0` of the strengths."""
     query_tokens: int = 4
     document_tokens: int = 8
+    r"""Numbers :math:`L_q\ge1` and :math:`L_d\ge1` of tokens."""
     normalise: bool = False
+    r"""Rescale each token to length :math:`\sqrt d`."""
     copies: float = 0.0
+    """Probability, from 0 to 1, that a token of a document is a copy of a random token of the query."""
     score_noise: float = 0.0
+    """Standard deviation of Gaussian noise on each score, at least 0."""
     weak_temperature: float = 1.0
+    r"""Temperature :math:`\beta>0` of :meth:`weak_positives`."""
     seed: int = 0
+    """Seed of the directions."""
 
     def __post_init__(self) -> None:
         check_integer("dimension", self.dimension, 2)
@@ -142,11 +121,6 @@ class LateInteractionTeacher:
         -------
         RetrievalSample
             Tokens of queries (n, L_q, d) and documents (n, K, L_d, d), and scores (n, K).
-
-        Raises
-        ------
-        InvalidParameter
-            If a number is out of range.
         """
         check_integer("n", n, 1)
         check_integer("candidates", candidates, 1)
@@ -213,12 +187,10 @@ def standardised(scores: np.ndarray) -> np.ndarray:
 def label_weights(
     scores: np.ndarray, label: LabelKind, rng: np.random.Generator | None = None
 ) -> np.ndarray:
-    """Weights y of the candidates of each query, of sum 0, shape (n, K)   (late-interaction 5).
-
-    scores: the scores minus their mean; top-1: 1 for the best candidate minus 1/K for all;
-    random-negative: 1 for the best and -1 for a random other one, drawn from `rng`; runner-up: 1 for
-    the best and -1 for the second.
-    """
+    """Weights y of the candidates of each query, of sum 0, shape (n, K)   (late-interaction 5)."""
+    # scores: the scores minus their mean; top-1: 1 for the best candidate minus 1/K for all;
+    # random-negative: 1 for the best and -1 for a random other one, drawn from `rng`; runner-up: 1 for
+    # the best and -1 for the second.
     scores = np.asarray(scores, dtype=np.float64)
     if label not in get_args(LabelKind):
         raise InvalidParameter(unknown_choice("label", label, list(get_args(LabelKind))))

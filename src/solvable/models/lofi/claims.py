@@ -7,23 +7,22 @@ from collections.abc import Sequence
 import numpy as np
 
 from solvable.frame.agreement import Agreement, Cell, overlap_scatter
+from solvable.frame.conditions import above, covers, not_
 from solvable.frame.estimates import Estimate
 from solvable.frame.points import Point
 
-
-def at(point: Point | Cell, target: str, **above: float) -> bool:
-    """Return True if a point has the given target, no lift, and predictions above the given values."""
-    fits = (point.setting.target, point.setting.lift) == (target, "none")
-    return fits and all(float(point.predicted(name)) > value for name, value in above.items())
+SINGLE, HIDDEN, SUBSPACE = (
+    {"target": target, "lift": "none"} for target in ("single-index", "hidden", "subspace")
+)
+LIFTED = {"lift": not_("none")}
+FOUND = {**SUBSPACE, "subspace_overlap": above(0.7)}
 
 
 def ratios_to_kernels(point: Point) -> np.ndarray | None:
-    """Test error over those of unfiltered networks of one and three layers, as ratios of means.
-
-    Errors of unfiltered networks above 0.4 count as 0.4: a badly chosen penalty leads to an error of one
-    half, which would add scatter to an upper bound.
-    """
-    if not at(point, "subspace", subspace_overlap=0.7):
+    """Test error over those of unfiltered networks of one and three layers, as ratios of means."""
+    # Errors of unfiltered networks above 0.4 count as 0.4: a badly chosen penalty leads to an error of
+    # one half, which would add scatter to an upper bound.
+    if not covers(FOUND, point):
         return None
     kernels = np.stack([point.values("kernel_error"), point.values("deep_kernel_error")], axis=1)
     kernels = np.minimum(kernels, 0.4)
@@ -83,9 +82,9 @@ def saved_by_centring(points: Sequence[Point]) -> tuple[float, float] | None:
 
 
 def bounded(cell: Cell) -> bool:
-    """Return True if the labels of a single-index target are bounded, so that the bulk has an edge."""
+    """Return True if the labels are bounded, so that the bulk has an edge."""
     raw = (cell.setting.label_map, cell.setting.channel)
-    return at(cell, "single-index") and raw not in (("raw", "square"), ("raw", "absolute"))
+    return raw not in (("raw", "square"), ("raw", "absolute"))
 
 
 # fmt: off
@@ -99,23 +98,22 @@ CLAIMS = (
         "finite d.",
         entry="direction",
         scatter=overlap_scatter,
-        where=lambda cell: at(cell, "single-index"),
-        missing="no point has the target single-index without a lift; set target=single-index",
+        where=SINGLE,
     ),
     Agreement(
         "place-of-the-outlier",
         "The outlier eigenvalue of a recovered direction equals the prediction psi(lambda*).",
         "eigenvalue", "derivations/lofi (6), (9)", within=0.04, relative=True,
         because="4 % of the eigenvalue, for corrections at finite d.",
-        where=lambda cell: at(cell, "single-index", subspace_overlap=0.2),
-        missing="no single-index target has a predicted squared overlap above 0.2; raise ratio",
+        where={**SINGLE, "subspace_overlap": above(0.2)},
+        missing="raise ratio",
     ),
     Agreement(
         "edge-of-the-bulk",
         "At the end of the spectrum without a direction, the mean extreme eigenvalue is the edge of the "
         "bulk with its Tracy-Widom shift.",
         "opposite_edge", "derivations/lofi (5), (9)", within=0.04, relative=True,
-        because="4 % of the edge: terms of order d^(-2/3).", where=bounded,
+        because="4 % of the edge: terms of order d^(-2/3).", where=(SINGLE, bounded),
         missing="no point has the target single-index with bounded labels; set target=single-index",
     ),
     Agreement(
@@ -125,8 +123,8 @@ CLAIMS = (
         "squared_overlap", "derivations/lofi (11), (16), (18)", within=0.05, entry="direction",
         because="0.05, for terms of order 1/d from the inputs' norms and for the smooth onset of the "
         "overlap.",
-        scatter=overlap_scatter, where=lambda cell: cell.setting.lift != "none", power=0.15,
-        missing="no point has a lift; run with --preset lift",
+        scatter=overlap_scatter, where=LIFTED, power=0.15,
+        missing="run with --preset lift",
     ),
     Agreement(
         "null-of-a-lift",
@@ -136,8 +134,8 @@ CLAIMS = (
         within=lambda cell: 0.03 + 1.5 / cell.setting.n_inputs,
         relative=True, power=0.3,
         because="3 % of the eigenvalue, and the fraction 1.5/d because the norms of the inputs vary.",
-        where=lambda cell: cell.setting.lift != "none",
-        missing="no point has a lift; run with --preset centring",
+        where=LIFTED,
+        missing="run with --preset centring",
     ),
     Agreement(
         "first-moment",
@@ -145,9 +143,8 @@ CLAIMS = (
         "without a threshold.",
         "first_moment_overlap", "derivations/lofi (17)", within=0.03,
         because="0.03: corrections of order 1/d.",
-        scatter=overlap_scatter, where=lambda cell: cell.setting.lift != "none" and cell.expected > 0.2,
-        missing="no lift has a label with a linear part; run with --preset centring --set channel=sign "
-        "features=deflated",
+        scatter=overlap_scatter, where={**LIFTED, "expected": above(0.2)},
+        missing="run with --preset centring --set channel=sign features=deflated",
     ),
     Estimate(
         "centring-saves-samples",
@@ -155,7 +152,7 @@ CLAIMS = (
         "the predicted factor, which grows like d if the activation has a constant part.",
         "derivations/lofi (14), (15)", estimate=saved_by_centring, apart=("ratio", "features"),
         within=0.15, relative=True, because="15 % of the factor: terms of order 1/d.",
-        where=lambda point: point.setting.lift != "none", power=0.5,
+        where=LIFTED, power=0.5,
         missing="no lift is measured with both features=as-published and features=centred at sample "
         "ratios below and above those at which its direction stands out; run with --preset centring",
     ),
@@ -163,11 +160,11 @@ CLAIMS = (
         "hidden-overlap",
         "With strong irrelevant directions, the largest squared overlap of any eigenvector equals the "
         "prediction on average over sample sizes.",
-        "derivations/lofi (19)", estimate=mean_hidden_overlap, where=lambda point: at(point, "hidden"),
+        "derivations/lofi (19)", estimate=mean_hidden_overlap, where=HIDDEN,
         within=0.2,
         because="20 %, because the theory treats the repulsion of eigenvalues in a bulk only "
         "approximately.",
-        power=0.3, missing="no point has the target hidden; run with --set target=hidden",
+        power=0.3,
     ),
     Agreement(
         "hidden-rank",
@@ -176,9 +173,8 @@ CLAIMS = (
         "best_rank", "derivations/lofi (19)", within=lambda cell: 0.25 * cell.setting.nuisance,
         because="A quarter of the number of strong directions.",
         # At low overlap any eigenvector may be the closest one.
-        where=lambda cell: at(cell, "hidden", deflated_squared_overlap=0.5), power=0.5,
-        missing="no point of a hidden target has a predicted overlap above 0.5 without the strong "
-        "directions; raise ratio",
+        where={**HIDDEN, "deflated_squared_overlap": above(0.5)}, power=0.5,
+        missing="raise ratio",
     ),
     Agreement(
         "deflation-restores",
@@ -189,8 +185,8 @@ CLAIMS = (
         within=lambda cell: min(0.05, 0.2 * (1 - cell.expected)),
         because="0.05, and at most a fifth of the loss 1 - c²: corrections of order 1/d.",
         scatter=overlap_scatter,
-        where=lambda cell: at(cell, "hidden", deflated_squared_overlap=0.2),
-        missing="no point of a hidden target has a predicted overlap above 0.2; raise ratio",
+        where={**HIDDEN, "deflated_squared_overlap": above(0.2)},
+        missing="raise ratio",
     ),
     Agreement(
         "subspace-overlap",
@@ -198,16 +194,16 @@ CLAIMS = (
         "prediction.",
         "subspace_overlap", "derivations/lofi (23), (24)", within=0.05, scatter=overlap_scatter,
         because="0.05: eigenvectors at the same end of the spectrum mix.",
-        where=lambda cell: at(cell, "subspace"), power=0.15,
-        missing="no point has the target subspace; run with --set target=subspace",
+        where=SUBSPACE, power=0.15,
+        missing="run with --set target=subspace",
     ),
     Agreement(
         "both-signs-needed",
         "A filter of positive eigenvalues alone finds only the directions with positive strength.",
         "upper_subspace_overlap", "derivations/lofi (1), (25)", within=0.04, scatter=overlap_scatter,
         because="0.04: eigenvectors at the same end of the spectrum mix.", power=0.2,
-        where=lambda cell: at(cell, "subspace", subspace_overlap=0.7),
-        missing="no subspace target has a predicted overlap above 0.7; raise ratio",
+        where=FOUND,
+        missing="raise ratio",
     ),
     Agreement(
         "filter-beats-kernels",

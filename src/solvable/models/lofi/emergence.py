@@ -46,54 +46,37 @@ def predicted_emergence(
 ) -> FeatureEmergence:
     r"""Sample size at which each kept direction of a fitted filter is expected to emerge.
 
-    With the noise :math:`\Sigma^{1/2}W\Sigma^{1/2}\sqrt{\tau_2/n}` of centred labels and
-    :math:`H(q)=\sum_j\sigma_j/(q-\sigma_j)` over the eigenvalues of :math:`\Sigma` that remain
-    after stronger directions are removed,
+    With :math:`H(q)=\sum_j\sigma_j/(q-\sigma_j)` over the eigenvalues of :math:`\Sigma` that remain after
+    stronger directions are removed, and :math:`q_\star` the minimum of :math:`q\sqrt{H(q)}`,
 
-    .. math::
-        \hat\lambda_k=q\sqrt{\tau_2H(q)/n},\qquad
+    .. math:: \hat\lambda_k=q\sqrt{\tau_2H(q)/n},\qquad
         \hat\mu_k=\hat\lambda_k-s_k\sqrt{\tau_2H(q)/n},\qquad
         n_k=\frac{\tau_2}{\hat\mu_k^2}\max\big(s_k\mathrm{tr}\Sigma_{\rm res},\;
-        H(q_\star)(q_\star-s_k)^2\big),
+        H(q_\star)(q_\star-s_k)^2\big).
 
-    where :math:`q_\star` minimises :math:`q\sqrt{H(q)}`, the edge of the noise. The second term is the
-    number of samples that strong directions require if they were not removed. Without them both terms are
-    :math:`1/\Delta^2` (:math:`\Delta` the relevance of the direction to the label) times the effective
-    dimension :math:`\mathrm{tr}\Sigma_{\rm res}/s_k`.
+    The second term is the number of samples that strong directions require if they are not removed.
 
     Parameters
     ----------
-    eigenvalues : array of shape (k,)
-        Eigenvalues :math:`\hat\lambda_k` of the kept directions, of either sign, in the order of the
-        filter.
-    variances : array of shape (k,)
-        Variances :math:`s_k=v_k^\top\Sigma v_k` of the features along the directions, above 0.
+    eigenvalues, variances : array of shape (k,)
+        Eigenvalues :math:`\hat\lambda_k` of the kept directions in the order of the filter, and variances
+        :math:`s_k=v_k^\top\Sigma v_k>0` of the features along them.
     covariance_spectrum : array of shape (d,)
         Eigenvalues of :math:`\Sigma`, the (uncentred) covariance of the features; at least 0.
-    n_samples : float
-        Number :math:`n` of samples from which the eigenvalues were computed.
-    label_power : float
-        :math:`\tau_2=E[T^2]`, 1 for labels :math:`\pm1`.
+    n_samples, label_power : float
+        Number :math:`n` of samples of the eigenvalues, and :math:`\tau_2=E[T^2]`, 1 for labels
+        :math:`\pm1`.
 
     Returns
     -------
     FeatureEmergence
         One entry per direction.
 
-    Raises
-    ------
-    InvalidData
-        If shapes disagree, or a number is not finite or of the wrong sign.
-    InvalidParameter
-        If ``n_samples`` or ``label_power`` is not positive.
-
     Notes
     -----
-    Cost O(k d). For each stronger direction, the covariance eigenvalue closest to the direction's
-    variance is removed, and all remaining eigenvalues are scaled to the exact residual trace.
-    Valid for :math:`n` above the
-    effective dimension and labels without a large mean. Equation 22 of ``docs/derivations/lofi.md``
-    (lofi 22); tested in ``tests/models/lofi/test_emergence.py``.
+    For each stronger direction the covariance eigenvalue closest to its variance is removed, and all
+    others are scaled to the exact residual trace. Valid for :math:`n` above the effective dimension and
+    labels without a large mean (lofi 22).
 
     Examples
     --------

@@ -22,21 +22,15 @@ class SubspaceChannel:
 
     .. math:: y=\mathrm{sign}\Big(\sum_{i\le k}a_i\,(\theta_i\cdot x)^2\Big),\qquad
         x\sim\mathcal N(0,I_d).
-
-    Parameters
-    ----------
-    dimension : int
-        :math:`d`, above k.
-    coefficients : tuple of float
-        Coefficients :math:`a_i`, of both signs, none 0. Default: the eigenvalues of
-        :math:`x_1^2-x_2^2+\tfrac32x_3x_4`.
-    seed : int
-        Seed of the directions :math:`\theta_i`.
     """
 
     dimension: int
+    """:math:`d`, above k."""
     coefficients: tuple[float, ...] = SADDLES
+    r"""Coefficients :math:`a_i`, of both signs, none 0. Default: the eigenvalues of
+    :math:`x_1^2-x_2^2+\tfrac32x_3x_4`."""
     seed: int = 0
+    r"""Seed of the directions :math:`\theta_i`."""
 
     def __post_init__(self) -> None:
         check_integer("dimension", self.dimension, 2)

@@ -12,9 +12,9 @@ PRESETS = {
         {
             "target": ("single-index", "hidden", "subspace"),
             "ratio": (1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0),
-            "kernel_samples": (1_200,),
         },
         replicates=8,
+        fixed={"kernel_samples": 1_200},
     ),
     "channels": Preset(
         "Emergence of the direction for five channels, with raw and mapped labels; about a minute.",
@@ -27,25 +27,18 @@ PRESETS = {
     ),
     "lift": Preset(
         "Filters of the inputs, and after lifts with three activations; about two minutes.",
-        {
-            "dimension": (200,),
-            "lift": ("none", "tanh", "relu", "step"),
-            "features": ("as-published",),
-            "ratio": (1.0, 1.5, 2.0, 3.0, 5.0, 8.0),
-        },
+        {"lift": ("none", "tanh", "relu", "step"), "ratio": (1.0, 1.5, 2.0, 3.0, 5.0, 8.0)},
         replicates=8,
+        fixed={"dimension": 200, "features": "as-published"},
     ),
     "centring": Preset(
         "Samples needed with and without centring of ReLU features; about a minute.",
         {
-            "dimension": (24,),
-            "channel": ("square",),
-            "label_map": ("tanh",),
-            "lift": ("relu",),
             "features": ("as-published", "centred"),
             "ratio": (2.0, 3.0, 4.5, 7.0, 11.0, 17.0, 27.0, 35.0, 43.0),
         },
         replicates=12,
+        fixed={"dimension": 24, "channel": "square", "label_map": "tanh", "lift": "relu"},
     ),
     "paper": Preset(
         "All three targets at twelve sample ratios, subspace up to n = 2,000; about two minutes.",

@@ -65,30 +65,21 @@ class GaussianChannel:
 
     with :math:`\Sigma` diagonal: ``nuisance`` coordinates have variance ``nuisance_variance``, all
     other coordinates have variance 1, and the unit vector :math:`\theta` uses only these others.
-
-    Parameters
-    ----------
-    dimension : int
-        Dimension :math:`d\ge2`.
-    channel : str or callable
-        A name in :data:`CHANNELS`, or the function g, elementwise.
-    noise : float
-        Two-valued channels: probability in [0, 1/2] that a label is flipped. Others: standard
-        deviation of Gaussian noise added to the label.
-    nuisance : int
-        Number of irrelevant strong coordinates, 0 to d - 1.
-    nuisance_variance : float
-        Variance of the strong coordinates, above 0.
-    seed : int
-        Seed of the direction :math:`\theta`.
     """
 
     dimension: int
+    r"""Dimension :math:`d\ge2`."""
     channel: str | Channel = "square-sign"
+    """A name in :data:`CHANNELS`, or the function g, elementwise."""
     noise: float = 0.0
+    """Two-valued channels: probability in [0, 1/2] that a label is flipped. Others: standard deviation
+    of Gaussian noise added to the label."""
     nuisance: int = 0
+    """Number of irrelevant strong coordinates, 0 to d - 1."""
     nuisance_variance: float = 1.0
+    """Variance of the strong coordinates, above 0."""
     seed: int = 0
+    r"""Seed of the direction :math:`\theta`."""
 
     def __post_init__(self) -> None:
         check_integer("dimension", self.dimension, 2)

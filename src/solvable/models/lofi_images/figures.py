@@ -24,11 +24,7 @@ from solvable.models.lofi_images.claims import (
     whole,
 )
 from solvable.models.lofi_images.images import images
-from solvable.models.lofi_images.parameters import (
-    ALIGNED_DIRECTIONS,
-    LAYER_STEPS,
-    USUAL_DIRECTIONS,
-)
+from solvable.models.lofi_images.parameters import ALIGNED_DIRECTIONS, LAYER_STEPS, USUAL_DIRECTIONS
 from solvable.plots.figure import Figure, Map
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from solvable.arrays import random_stream
 from solvable.frame.points import Metrics
-from solvable.models.lofi.width import gram_deviation
+from solvable.models.lofi.lift import gram_deviation
 from solvable.models.lofi_images.emerging import forecast_emerged
 from solvable.models.lofi_images.images import (
     GRAM_SAMPLES,

@@ -14,28 +14,25 @@ PRESETS = {
     ),
     "patches": Preset(
         "Convolutional networks with learned and random filters on digits; under a minute.",
-        {
-            "patch": (3, 5),
-            "width": (100,),
-            "filters": (1,),
-            "samples": (300, 600, 1_000),
-        },
+        {"patch": (3, 5), "samples": (300, 600, 1_000)},
         replicates=8,
+        fixed={"width": 100, "filters": 1},
     ),
     "backward": Preset(
         "Filters coupled backwards (BackLoFi), digits; under a minute.",
         {
             "coupling": ("first_order", "mean_field"),
             "directions": (40, 120),
-            "width": (300,),
             "samples": (600, 1_000),
         },
         replicates=8,
+        fixed={"width": 300},
     ),
     "width": Preset(
         "Networks of up to 100,000 random features against their kernel, digits; about two minutes.",
-        {"samples": (300,), "width": (0, 1_000, 10_000, 100_000)},
+        {"width": (0, 1_000, 10_000, 100_000)},
         replicates=4,
+        fixed={"samples": 300},
     ),
     "map": Preset(
         "Squared error over the directions of two filters and the penalty, digits; about a minute.",
@@ -43,24 +40,21 @@ PRESETS = {
             "directions": (5, 10, 20, 40, 80, 160),
             "second_directions": (5, 10, 20, 40, 80, 160),
             "penalty": (1e-4, 1e-2, 1.0),
-            "samples": (400,),
         },
         replicates=3,
+        fixed={"samples": 400},
     ),
     "classes": Preset(
         "Ten classes, one per digit; about a minute.",
-        {"task": ("ten-class",), "filters": (1,), "samples": (200, 400, 800)},
+        {"samples": (200, 400, 800)},
         replicates=8,
+        fixed={"task": "ten-class", "filters": 1},
     ),
     "paper": Preset(
         "MNIST, 5,000 images, even or odd (extra `data`); about ten minutes.",
-        {
-            "data": ("mnist-5k",),
-            "samples": (300, 1_000),
-            "filters": (1, 2),
-            "width": (0, 300, 1_000, 3_000, 10_000),
-        },
+        {"samples": (300, 1_000), "filters": (1, 2), "width": (0, 300, 1_000, 3_000, 10_000)},
         replicates=8,
+        fixed={"data": "mnist-5k"},
     ),
 }
 

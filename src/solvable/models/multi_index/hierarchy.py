@@ -37,16 +37,11 @@ def hierarchical_thresholds(
     ndarray of shape (p,)
         Threshold :math:`n/d` of each feature; infinite if this map never finds the feature.
 
-    Raises
-    ------
-    InvalidParameter
-        If the weights are not bounded, as with "identity". The threshold then depends on the dimension.
-
     Notes
     -----
     Takes about 0.25 s for 128 features, without Monte Carlo. For links that are not even, moments of
-    pairs of features are ignored. Equations 6 and 21 of ``docs/derivations/multi-index.md``; backed
-    by ``tests/models/multi_index/test_hierarchy.py``.
+    pairs of features are ignored. Equations 6 and 21 of ``docs/derivations/multi-index.md``; backed by
+    ``tests/models/multi_index/test_hierarchy.py``.
 
     Examples
     --------
@@ -149,11 +144,6 @@ def hierarchical_law(
     -------
     ScalingLaw
         Exponent and prefactor of the thresholds. The prefactor is computed from the weakest feature.
-
-    Raises
-    ------
-    InvalidParameter
-        If the decay is 1/2 or less, or if the label map does not correlate with any feature.
 
     Notes
     -----

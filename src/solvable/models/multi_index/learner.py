@@ -51,45 +51,38 @@ class MultiIndexRegressor(
 ):
     r"""Find the few directions that a label depends on, then fit a ridge readout on them.
 
-    Let T be the centred, mapped labels and :math:`\tilde x` the whitened inputs. The learner computes
+    With the centred, mapped labels T and the whitened inputs :math:`\tilde x`,
 
     .. math:: \hat D=\frac1n\sum_iT(y_i)\,\tilde x_i\tilde x_i^\top,\qquad
         \hat y=b+\sum_jc_j\,\varphi_j(\hat U^\top\tilde x),
 
-    where the columns of :math:`\hat U` are the eigenvectors of :math:`\hat D` whose eigenvalues lie
-    above or below the spectrum of the same operator with permuted labels. The vector
-    :math:`\frac1n\sum_iT(y_i)\tilde x_i` is added as a direction if it is longer than with permuted
-    labels.
+    where the columns of :math:`\hat U` are the eigenvectors of :math:`\hat D` whose eigenvalues lie above
+    or below the spectrum with permuted labels. The mean of :math:`T(y)\tilde x` is added as a direction
+    if it is longer than with permuted labels. arXiv:2602.05846; arXiv:2502.01583;
+    derivations/multi-index (7), (8), (27).
 
     Parameters
     ----------
     n_directions : "auto" or int
         Number of eigenvectors to keep, ranked by distance from the bulk; "auto" keeps every outlier.
     label_map : {"tanh", "clip", "square", "identity"} or callable
-        Function T of the standardised labels. A bounded map needs fewer samples. Use "square", which
-        is cut at 9, for targets of noise sensitivity exponent 2: no other map finds these targets.
+        Function T of the standardised labels. A bounded map needs fewer samples. Use "square", which is
+        cut at 9, for targets of noise sensitivity exponent 2: no other map finds these targets.
     linear : bool
-        If True, also test the mean of :math:`T(y)\tilde x`, because second moments do not find odd
-        functions. If ``label_map`` is "square", this test uses tanh as T.
-    readout : {"relu", "monomials", "none"}
-        Functions :math:`\varphi`: random ReLU neurons, monomials up to degree 2 (for polynomial
-        targets), or no readout.
-    n_neurons : int
-        Number of random neurons in the readout "relu".
+        Whether the mean of :math:`T(y)\tilde x` is tested, because second moments do not find odd
+        functions.
+    readout, n_neurons : {"relu", "monomials", "none"}, and int
+        Functions :math:`\varphi`: this number of random ReLU neurons, monomials up to degree 2, or none.
     regularisation : float or "leave-one-out"
-        Ridge penalty relative to the mean power of the readout's features; "leave-one-out" chooses
-        the penalty by generalised cross-validation.
+        Ridge penalty over the mean power of the readout's features, or chosen by cross-validation.
     deflation : int, 0 to 100
-        Number of further passes, which use the residuals of the readout as labels. Each pass adds
-        directions that strong features had hidden, orthogonal to the earlier directions. If
-        ``n_directions`` is a number, the last pass adds the missing directions.
+        Number of further passes with residuals of the readout as labels, which add directions that strong
+        features had hidden.
     whiten : {"shrunk", "scale", "none"}
-        "shrunk" centres and scales the inputs and whitens them by their correlation, shrunk towards
-        the identity. "scale" centres and scales only. "none" changes nothing and suits white inputs.
-        On white inputs "shrunk" gives the same result at any n/d, but costs one more pass over X.
+        Centre, scale and whiten by the correlation, shrunk towards the identity; centre and scale;
+        nothing.
     n_permutations : int or "auto"
-        Number of label permutations that determine the edges of the bulk. The default is
-        2000 / min(n, d), between 1 and 19, since the edges of small matrices fluctuate more.
+        Label permutations that determine the edges; default 2000 / min(n, d), between 1 and 19.
     chunk_rows : int, optional
         Rows per block in products with the operator.
     random_state : int, RandomState, Generator or None
@@ -97,51 +90,25 @@ class MultiIndexRegressor(
 
     Attributes
     ----------
-    components_ : ndarray of shape (k, d)
-        Directions in the original inputs, on which ``transform`` projects. Directions of the first
-        pass come first, sorted by distance from the bulk, then directions of the residual passes,
-        then the linear direction.
-    kinds_ : tuple of {"spectral", "residual", "linear"}
-        Origin of each direction.
-    eigenvalues_ : ndarray of shape (k,)
-        Eigenvalue of each direction in the pass that found it; NaN for the linear direction.
-    edges_ : list of tuple of float
-        Lower and upper edge of the bulk with permuted labels, for every pass.
+    components_, kinds_ : ndarray of shape (k, d), and tuple of {"spectral", "residual", "linear"}
+        Directions in the original inputs: the first pass by distance from the bulk, residual passes, the
+        linear direction; and the origin of each.
+    eigenvalues_, edges_ : ndarray of shape (k,), and list of tuple of float
+        Eigenvalue of each direction in its pass, NaN if linear; edges with permuted labels for every
+        pass.
     rejected_ : tuple of str
         Reasons why the next candidates of the first pass are not outliers, with their eigenvalues.
-    mean_ : ndarray of shape (d,)
-        Mean of the inputs, which is subtracted.
-    shrinkage_ : float
-        Weight of the identity in the shrunk correlation; 1 if the correlation was not used.
-    readout_ : Readout or None
-        Fitted readout.
-    n_features_in_ : int
-        Number of columns of X.
-
-    Raises
-    ------
-    InvalidData
-        From ``fit``, for labels or inputs that are NaN, infinite, constant, or of the wrong shape.
-    InvalidParameter
-        From ``fit``, for a parameter out of range, such as more directions than columns.
-
-    Warns
-    -----
-    NoFeatureFound
-        If no direction is an outlier; the model then predicts the mean of the labels.
+    mean_, shrinkage_ : ndarray of shape (d,), and float
+        Mean that is subtracted; weight of the identity in the correlation, 1 if that was not used.
+    readout_, n_features_in_ : Readout or None, and int
+        Fitted readout, and number of columns of X.
 
     Notes
     -----
-    The operator, each permutation and the correlation cost :math:`nd^2` flops each. If d is large and
-    n is not, each costs 40 to 100 matrix-vector products instead. The readout costs :math:`nm^2` for m
-    features. Memory beyond X is :math:`O(d^2)` plus one block of rows. X may be a path to a ``.npy``
-    file, a :class:`solvable.arrays.Source` that is drawn again at each reading, or a torch tensor.
-
-    References
-    ----------
-    arXiv:2602.05846 (two-stage learner), arXiv:2502.01583 (spectral estimator); equations 7, 8 and 27
-    of ``docs/derivations/multi-index.md`` (label maps, deflation). Backed by
-    ``tests/models/multi_index/test_paper_learner.py``.
+    The operator, each permutation and the correlation cost :math:`nd^2` flops each, or 40 to 100
+    products with vectors if d is large and n is not; memory beyond X is :math:`O(d^2)`. X may be a path
+    to a ``.npy`` file, a :class:`solvable.arrays.Source`, or a torch tensor. Without an outlier `fit`
+    warns (NoFeatureFound), and predicts the mean of the labels.
 
     Examples
     --------

@@ -79,6 +79,8 @@ def predict_spectral(
     Here :math:`\lambda_\star` solves :math:`\phi(\lambda)=\psi(\lambda)` for an eigenvalue
     :math:`\phi` of :math:`\Phi` with eigenvector v. For links that are not even :math:`\Phi` is a full
     matrix; its eigenvectors are computed at each :math:`\lambda_\star`.
+    Takes milliseconds for 16 directions. arXiv:2502.01583; equations 7, 8 and 24 of
+    ``docs/derivations/multi-index.md`` (finite dimension, full :math:`\Phi`).
 
     Parameters
     ----------
@@ -98,17 +100,6 @@ def predict_spectral(
     -------
     SpectralPrediction
         Predictions with one entry for each direction.
-
-    Raises
-    ------
-    InvalidParameter
-        If a number is out of range or the map is unknown.
-
-    Notes
-    -----
-    Takes milliseconds for 16 directions. arXiv:2502.01583; equations 7, 8 and 24 of
-    ``docs/derivations/multi-index.md`` (finite dimension, full :math:`\Phi`). Backed by
-    ``tests/models/multi_index/test_overlaps.py`` (simulated matrices).
 
     Examples
     --------
@@ -189,7 +180,7 @@ def arranged(
     ranking: Ranking = "permuted",
 ) -> SpectralPrediction:
     """Sort directions by distance from the bulk; predict each true direction's overlap with the span."""
-    law = _with_norms(law, dimension)
+    bare, law = law, _with_norms(law, dimension)
     spectrum = label_weighted_spectrum(law, ratio=samples / dimension, dimension=dimension)
     own, at_upper = spectrum.squared_overlap, spectrum.at_upper_end
     recovered = np.where(at_upper, spectrum.upper.outlying, spectrum.lower.outlying)
@@ -199,7 +190,7 @@ def arranged(
     order = np.argsort(-distance, kind="stable")
     eigenvalues = places[order]
     if _needs_draws(law, samples, dimension):
-        span, eigenvalues = _drawn_means(law, samples, dimension, ranking)
+        span, eigenvalues = _drawn_means(bare, samples, dimension, ranking)
     else:
         span = span_overlaps(law, samples, dimension, ranking=ranking)
     span = _even(span, law)
@@ -226,7 +217,7 @@ def detected_components(
     """Draw the components <true direction, eigenvector> of the eigenvectors that a learner detects."""
     # The width of the edge changes slowly with the dimension, and drawn matrices must stay small.
     d, p = min(dimension, max(1_000, 2 * moments.n_directions)), moments.n_directions
-    law = _with_norms(moments.law(weights), d)
+    law = moments.law(weights)
     drawn = draw_spikes(
         sample=_sample(law), heights=law.strengths, n_samples=sample_ratio * d, n_features=d - p,
         background=None, draws=draws, ranking="permuted",
@@ -245,8 +236,9 @@ def _needs_draws(law: LabelLaw, samples: float, dimension: int) -> bool:
     if law.n_directions > dimension / 10 or dimension < 100:
         return True
     # Neither a direction of strength 0, which belongs to no end, nor a noisy one at both ends, nor an
-    # edge made by fewer than about ten samples is in the theory of the edge. All matter for small
-    # matrices only.
+    # edge made by few samples is in the theory of the edge; both edges decide which eigenvectors are
+    # kept. All matter for small matrices only. Beyond 150 dimensions the means of the few matrices that
+    # take seconds are no more exact, unless fewer than ten samples make an edge.
     if dimension > 300:
         return False
     strengths, clipped = law.strengths, law.clipped(samples)
@@ -257,11 +249,9 @@ def _needs_draws(law: LabelLaw, samples: float, dimension: int) -> bool:
     noise = (law.probabilities * law.weights**2) @ law.second_moments
     if ((noise > 2 * noise.min()) & (np.abs(strengths) < 0.5 * np.abs(strengths).max())).any():
         return True
-    ends = [(clipped, strengths.max()), (clipped.mirrored(), -strengths.min())]
-    alpha = samples / dimension
-    return any(
-        _samples_at_the_edge(end, alpha) * dimension < 10 for end, top in ends if top > least
-    )
+    fewest, alpha = (80 if dimension <= 150 else 10), samples / dimension
+    ends = clipped, clipped.mirrored()
+    return any(_samples_at_the_edge(end, alpha) * dimension < fewest for end in ends)
 
 
 def _samples_at_the_edge(law: LabelLaw, ratio: float) -> float:
@@ -279,7 +269,7 @@ def _drawn_means(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Mean squared overlaps and eigenvalues of drawn matrices, smooth in the number of samples."""
     # Large matrices of many directions need fewer draws.
-    draws = int(np.clip(2.5e8 / dimension**3, 1 if law.n_directions > dimension / 10 else 60, 120))
+    draws = int(np.clip(5e8 / dimension**3, 1 if law.n_directions > dimension / 10 else 60, 240))
     arrays = (law.weights, law.probabilities, law.second_moments)
     key = tuple(array.tobytes() for array in arrays), law.n_directions, dimension, ranking
     if draws < 12:

@@ -149,10 +149,12 @@ def deflated(
     """Predict a second pass on the residuals of the first pass, for even links."""
     # Eigenvectors near the edge mix features, and the number that the first pass detects varies between
     # samples. Both are drawn, with other latent coordinates in each draw.
-    rows, features = 8_000, count_features(fit.kind, channel.n_directions, fit.n_neurons)
+    # Errors of the strengths in few rows would raise the largest strengths.
+    size = count_features(fit.kind, channel.n_directions, fit.n_neurons) ** 2
+    rows = int(np.clip(2e10 / size, 8_000, 16_000))
     passes = detected_components(
         channel.moments, weights_of[1], sample_ratio=fit.samples / dimension, dimension=dimension,
-        draws=int(np.clip(1e11 / (rows * features**2), 2, 12)),
+        draws=int(np.clip(1e11 / (rows * size), 2, 16)),
     )  # fmt: skip
     outcomes = [
         _Draw(channel, found, weights_of, label_map, dimension, fit, rows, own).second_pass(
@@ -204,9 +206,11 @@ class _Draw:
         left = np.eye(p) - components @ components.T
         half, inverse = _power(left, 0.5), _power(left, -0.5)
         t = (self.latent - leant @ components.T) @ inverse
-        strengths, axes = np.linalg.eigh((T[:, None] * t).T @ t / len(T) - T.mean() * np.eye(p))
+        chance = self._given_eigenvectors(leant, t)
+        T = T - chance @ T
+        strengths, axes = np.linalg.eigh(((chance * T)[:, None] * t).T @ t)
         axes = oriented(axes[:, np.argsort(-np.abs(strengths))])
-        law = LabelLaw.from_draws(T, (t @ axes) ** 2).merged(500)
+        law = LabelLaw(T, chance, (t @ axes) ** 2).merged(500)
         room, wanted = self.dimension - count, p - count
         after = span_overlaps(law, fit.samples, room, keep=wanted) if wanted else np.zeros(p)
         spectrum = label_weighted_spectrum(law, ratio=fit.samples / room, dimension=room)
@@ -221,3 +225,19 @@ class _Draw:
             np.concatenate([self.found.eigenvalues[:count], spectrum.eigenvalues[:wanted]]),
             _excess(self.channel, z, learned, readout, fit, self.rows),
         )
+
+    def _given_eigenvectors(self, learned: np.ndarray, left: np.ndarray) -> np.ndarray:
+        """Chance of each row in a sample whose second moment has the eigenvectors of the first pass."""
+        # In the sample E[T u_j t_k] = 0, since u_j is an eigenvector and t_k orthogonal to it. Rows of a
+        # fresh sample have B_jk = E[T u_j t_k], which a rotation by R_jk would remove: entries of this
+        # sample's noise did so. They are the entries of the rotated coordinates   (multi-index 41).
+        u, t, T = learned, left, self.weights[:, None]
+        entries = (T * u).T @ t / self.rows
+        gap = np.mean(T * t**2, axis=0) - np.mean(T * u**2, axis=0)[:, None]
+        slope = entries * self.rows / (((T * u) ** 2).T @ t**2)
+        turned = slope * np.clip(entries / gap, -0.5, 0.5)
+        noise = (
+            np.sum((u @ slope) * t, axis=1) + u**2 @ turned.sum(axis=1) - t**2 @ turned.sum(axis=0)
+        )
+        chance = np.maximum(1 - self.weights * noise + np.mean(self.weights * noise), 0.01)
+        return np.asarray(chance / chance.sum())

@@ -39,24 +39,15 @@ class MultiIndexTarget:
     .. math:: y=\sum_{k=1}^pa_k\,\sigma_k(\langle w_k,x\rangle)+\sqrt\Delta\,\xi,\qquad
         x\sim\mathcal N(0,I_d).
 
-    Parameters
-    ----------
-    dimension : int
-        Dimension :math:`d`, at least the number of directions.
-    channel : AdditiveChannel
-        Links, amplitudes and noise.
-    seed : int
-        Seed for the random directions.
-
-    Notes
-    -----
-    Model of arXiv:2602.05846 and arXiv:2603.17896; equation 1 of
-    ``docs/derivations/multi-index.md``. Backed by ``tests/models/multi_index/test_target.py``.
+    Model of arXiv:2602.05846 and arXiv:2603.17896; equation 1 of ``docs/derivations/multi-index.md``.
     """
 
     dimension: int
+    """Dimension :math:`d`, at least the number of directions."""
     channel: AdditiveChannel
+    """Links, amplitudes and noise."""
     seed: int = 0
+    """Seed for the random directions."""
 
     def __post_init__(self) -> None:
         check_integer("dimension", self.dimension, 1)

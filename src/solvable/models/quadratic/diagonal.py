@@ -13,22 +13,15 @@ import numpy as np
 from pydantic import Field
 
 from solvable.frame.agreement import Agreement
+from solvable.frame.conditions import at_least
 from solvable.frame.curves import Axis
 from solvable.frame.panels import Panel
 from solvable.frame.parameters import Parameters
 from solvable.frame.points import Metrics
 from solvable.frame.system import Preset, System
 from solvable.frame.traces import Trace
-from solvable.models.quadratic.diagonal_phases import (
-    PHASE_CLAIMS,
-    DiagonalPhases,
-    phase_diagram,
-)
-from solvable.models.quadratic.diagonal_theory import (
-    DiagonalState,
-    lasso_penalty,
-    solve_diagonal,
-)
+from solvable.models.quadratic.diagonal_phases import PHASE_CLAIMS, DiagonalPhases, phase_diagram
+from solvable.models.quadratic.diagonal_theory import DiagonalState, lasso_penalty, solve_diagonal
 
 
 class DiagonalParameters(Parameters):
@@ -184,8 +177,8 @@ system = System(
             "found",
             "The number of non-zero coefficients equals the expected number above the threshold.",
             metric="found",
-            where=lambda cell: cell.expected >= 1,
-            missing="no coefficient is expected above the threshold; lower weight_decay",
+            where={"expected": at_least(1)},
+            missing="lower weight_decay",
             # The number of non-zero coefficients is approximately binomial.
             scatter=lambda cell: (
                 (cell.expected * (1 - min(cell.expected / cell.setting.dimension, 0.99))) ** 0.5
@@ -244,12 +237,12 @@ system = System(
         "phases": Preset(
             "Two power laws over samples and weight decay at d = 64, phase by phase; a minute.",
             {
-                "dimension": [64],
                 "exponent": [0.75, 1.5],
                 "weight_decay": [0.02, 5.0, 40.0],
                 "samples": [20, 40, 200, 500, 1000, 2000, 4000, 8000, 16000, 24000, 40000],
             },
             replicates=8,
+            fixed={"dimension": 64},
         ),
         "quick": Preset(
             "Error and learned shares at d = 200; ten seconds.",

@@ -62,14 +62,14 @@ def solve_diagonal(
         R=\sum_iE\big[(\eta_b(\theta^\star_i+\delta z)-\theta^\star_i)^2\big],\qquad
         b=\frac{\lambda}{n-\mathrm{df}},\qquad \mathrm{df}=\sum_iP(|\theta^\star_i+\delta z|>b).
 
+    Two bracketed searches. arXiv:1008.2581, Theorem 1.5 (quadratic 32).
+
     Parameters
     ----------
     coefficients : array of shape (d,)
         :math:`\theta^\star`.
-    n_samples : float
-        n.
-    label_noise : float
-        :math:`\Delta`, a variance above 0.
+    n_samples, label_noise : float
+        n, and the variance :math:`\Delta>0`.
     penalty : float
         :math:`\lambda\ge0`: the weight decay of the network times :math:`\sqrt d`, and n times the
         ``alpha`` of scikit-learn's ``Lasso``.
@@ -78,20 +78,6 @@ def solve_diagonal(
     -------
     DiagonalState
         The prediction.
-
-    Raises
-    ------
-    InvalidData, InvalidParameter
-        If the coefficients are not a vector of finite numbers, a parameter is out of range, or the
-        error vanishes.
-    NotConverged
-        If the error is infinite: n = d without a penalty.
-
-    Notes
-    -----
-    Two bracketed searches: for the threshold at fixed :math:`\delta`, and for :math:`\delta`. Source:
-    arXiv:1008.2581, Theorem 1.5 (quadratic 32). Backed by
-    ``tests/models/quadratic/test_diagonal.py`` (scikit-learn's Lasso).
 
     Examples
     --------

@@ -10,7 +10,10 @@ from __future__ import annotations
 import numpy as np
 from pydantic import Field
 
+from solvable.errors import NotConverged
+from solvable.fitting.gradient_descent import descend, fresh_batches
 from solvable.frame.agreement import Agreement
+from solvable.frame.conditions import above, at_most
 from solvable.frame.curves import Axis
 from solvable.frame.panels import Panel
 from solvable.frame.parameters import Parameters
@@ -23,7 +26,45 @@ from solvable.models.quadratic.flow_theory import (
     gamma_quadrature,
     quadratic_flow,
 )
-from solvable.models.quadratic.online import online_descent
+
+
+def form_gradient(weights: tuple[np.ndarray], X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray]:
+    """Gradient of an eighth of the mean squared error of the network f(x) = |W^T x|² - |W|²."""
+    (W,) = weights
+    fields = X @ W
+    residual = y - (np.sum(fields**2, axis=1) - np.sum(W**2))
+    # -(1/2B) sum r (x x^T - I) W, whose mean is (W W^T - Lambda) W   (quadratic 37)
+    return (-(X.T @ (residual[:, None] * fields) - residual.sum() * W) / (2 * len(X)),)
+
+
+def online_descent(
+    strengths: np.ndarray,
+    start: np.ndarray,
+    time: float,
+    *,
+    learning_rate: float,
+    batch: int,
+    rng: np.random.Generator,
+) -> np.ndarray | None:
+    """Weights at a time of the flow after steps on fresh samples; None if they diverge."""
+    steps = max(1, round(time / learning_rate))
+
+    def sample(rows: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        X = rng.standard_normal((rows, strengths.size))
+        return X, (X**2 - 1) @ strengths  # x^T Lambda x - Tr Lambda
+
+    states = descend(
+        form_gradient,
+        (start,),
+        fresh_batches(sample, rows=batch, rng=rng),
+        learning_rate=time / steps,  # the last step ends at the time
+        at=[steps],
+    )
+    try:
+        (state,) = states
+    except NotConverged:
+        return None
+    return np.asarray(state.weights[0])
 
 
 class FlowParameters(Parameters):
@@ -192,10 +233,9 @@ system = System(
             source="derivations/quadratic (35)",
             within=0.05,
             because="The theory assumes strengths far apart, but several features grow at the same time.",
-            where=lambda cell: (
-                cell.expected > 0.1
-                and cell.entry < cell.setting.width - 2
-                and cell.setting.initial_scale <= 0.01
+            where=(
+                {"expected": above(0.1), "initial_scale": at_most(0.01)},
+                lambda cell: cell.entry < cell.setting.width - 2,
             ),
             missing="needs initial_scale <= 0.01, width > 2 and a predicted share > 0.1; raise time",
             entry="feature",
@@ -208,8 +248,8 @@ system = System(
             within=0.05,
             because="The theory assumes strengths far apart, but several features grow at the same time.",
             relative=True,
-            where=lambda cell: cell.expected > 0.02 and cell.setting.initial_scale <= 0.01,
-            missing="needs initial_scale <= 0.01 and a predicted risk above 0.02; lower time",
+            where={"expected": above(0.02), "initial_scale": at_most(0.01)},
+            missing="lower time",
         ),
         Agreement(
             "online-descent",
@@ -294,24 +334,15 @@ system = System(
     presets={
         "scaling": Preset(
             "Risk against time and width with a hundred features; a minute.",
-            {
-                "dimension": [120],
-                "features": [120],
-                "exponent": [1.5],
-                "width": [4, 8, 15, 120],
-                "time": [20, 40, 80, 160, 1000],
-            },
+            {"width": [4, 8, 15, 120], "time": [20, 40, 80, 160, 1000]},
             replicates=3,
+            fixed={"dimension": 120, "features": 120, "exponent": 1.5},
         ),
         "samples": Preset(
             "Online descent with few samples in each step at three dimensions; half a minute.",
-            {
-                "dimension": [30, 60, 120],
-                "time": [15],
-                "learning_rate": [0.05],
-                "batch": [1, 2, 3, 4, 5, 6, 8, 10, 12, 15],
-            },
+            {"dimension": [30, 60, 120], "batch": [1, 2, 3, 4, 5, 6, 8, 10, 12, 15]},
             replicates=40,
+            fixed={"time": 15, "learning_rate": 0.05},
         ),
         "quick": Preset(
             "Eight features and twelve units; ten seconds.",

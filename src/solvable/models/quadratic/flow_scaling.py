@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from solvable.frame.conditions import above
 from solvable.frame.estimates import Estimate, Slope, grouped_but
 from solvable.frame.points import Point
 from solvable.spectra.roots import bracketed_root
@@ -108,7 +109,7 @@ SCALING_CLAIMS = (
         estimate=power_of_dimension,
         apart=("batch", "dimension"),
         fewest=9,
-        where=lambda point: point.setting.batch > 0,
+        where={"batch": above(0)},
         within=0.15,
         because="Gradients of few samples have heavy tails, and numbers of samples are integers.",
         power=0.3,

@@ -64,6 +64,8 @@ def _log_growth(rates: np.ndarray, time: float) -> np.ndarray:
 def quadratic_flow(strengths: np.ndarray, weights: np.ndarray, times: np.ndarray) -> QuadraticFlow:
     r"""Compute the risk and the learned share of each feature along the population flow.
 
+    Closed form of the matrix Riccati equation (quadratic 34), O(d r (d + r)) for each time.
+
     Parameters
     ----------
     strengths : array of shape (d,)
@@ -77,16 +79,6 @@ def quadratic_flow(strengths: np.ndarray, weights: np.ndarray, times: np.ndarray
     -------
     QuadraticFlow
         Risk over its value at :math:`G=0`, and the learned share of each feature.
-
-    Raises
-    ------
-    InvalidData
-        If an array is not finite, the shapes do not match or every strength is 0.
-
-    Notes
-    -----
-    Closed form of the matrix Riccati equation (quadratic 34), O(d r (d + r)) for each time. Backed by
-    ``tests/models/quadratic/test_flow.py`` (SciPy's integrator, the scalar logistic law).
 
     Examples
     --------

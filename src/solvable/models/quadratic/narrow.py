@@ -256,13 +256,9 @@ system = System(
         ),
         "phases": Preset(
             "Exponents and phases over samples and width at d = 50; two minutes.",
-            {
-                "dimension": [50],
-                "width": [1, 2, 4, 8, 50],
-                "sample_ratio": [0.4, 1.6, 3.2, 6.4],
-                "regularisation": [0.2],
-            },
+            {"width": [1, 2, 4, 8, 50], "sample_ratio": [0.4, 1.6, 3.2, 6.4]},
             replicates=12,
+            fixed={"dimension": 50, "regularisation": 0.2},
         ),
     },
     references=("girardin2026width",),

@@ -180,43 +180,28 @@ def solve_narrow(
     r"""Predict a trained network of any width :math:`p=\kappa d`.
 
     With :math:`\hat S` the best rank-p part of :math:`(S^\star+\delta Z-b)_+`, which is cut at
-    :math:`\max(b,\omega)`, :math:`\mu_\delta([\omega,\infty))=\kappa`,
+    :math:`\max(b,\omega)`, :math:`\mu_\delta([\omega,\infty))=\kappa`, and
+    :math:`A=\int_{\max(b,\omega)}^\infty\mu_\delta(dx)\,h(x)(x-b)`,
 
     .. math:: \frac1\epsilon=4(\alpha-A),\quad b=\tilde\lambda\epsilon,\quad
         R=Q^\star+4\delta^2A-\int_{\max(b,\omega)}^\infty\mu_\delta(dx)(x^2-b^2),\quad
-        R+\tfrac\Delta2=2\alpha\delta^2,
+        R+\tfrac\Delta2=2\alpha\delta^2.
 
-    where :math:`A=\int_{\max(b,\omega)}^\infty\mu_\delta(dx)\,h(x)(x-b)`. For
-    :math:`\kappa\ge1-F_\delta(b)` the solution is that of
-    :func:`~solvable.models.quadratic.network.theory.solve_quadratic`.
+    The problem is not convex: the equations assume a network that finds the best p directions. They are
+    those of arXiv:2606.28242 with integrals in place of drawn matrices (quadratic 29).
 
     Parameters
     ----------
     target : Measure or array of shape (m,)
         :math:`\mu^\star`; for few units pass all d eigenvalues.
-    width_ratio : float
-        :math:`\kappa=p/d`, above 0.
-    sample_ratio, label_noise, regularisation : float
-        :math:`\alpha=n/d^2`, :math:`\Delta` and :math:`\tilde\lambda=\sqrt\kappa\lambda`.
+    width_ratio, sample_ratio, label_noise, regularisation : float
+        :math:`\kappa>0`, :math:`\alpha=n/d^2`, :math:`\Delta` and
+        :math:`\tilde\lambda=\sqrt\kappa\lambda`.
 
     Returns
     -------
     NarrowState
         The solution of least objective.
-
-    Raises
-    ------
-    InvalidParameter
-        If a parameter is out of range.
-    NotConverged
-        If no solution lies in the searched range.
-
-    Notes
-    -----
-    The problem is not convex: the equations assume a network that finds the best p directions. They
-    are those of arXiv:2606.28242 with integrals in place of drawn matrices (quadratic 29). Backed by
-    ``tests/models/quadratic/test_narrow_theory.py`` (sampled matrices, networks trained by L-BFGS,
-    published errors).
 
     Examples
     --------
@@ -233,10 +218,7 @@ def solve_narrow(
     measure = as_measure(target)
     problem = _Problem(measure, width_ratio, sample_ratio, label_noise, regularisation)
     wide = solve_quadratic(
-        measure,
-        sample_ratio=sample_ratio,
-        label_noise=label_noise,
-        regularisation=regularisation,
+        measure, sample_ratio=sample_ratio, label_noise=label_noise, regularisation=regularisation
     )
     if wide.rank_fraction <= width_ratio:
         return problem.state(wide.effective_noise)

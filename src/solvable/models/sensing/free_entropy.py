@@ -74,11 +74,9 @@ def label_information(noise: float, variance: float) -> float:
 
 
 def scored_information(noise: float, variance: float, noisy_error: float) -> float:
-    """Information of one more label, from the score of fresh labels.
-
-    The score is -log N(y; answer, s) with the estimate's own variance in s; its mean estimates the
-    entropy of a label given the data, from which that of the noise is subtracted.
-    """
+    """Information of one more label, from the score of fresh labels."""
+    # The score is -log N(y; answer, s) with the estimate's own variance in s; its mean estimates the
+    # entropy of a label given the data, from which that of the noise is subtracted.
     s = noise + variance
     return (float(np.log(s / noise)) + noisy_error / s - 1) / 2
 

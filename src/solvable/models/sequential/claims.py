@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from solvable.frame.agreement import Agreement, Cell, overlap_scatter
+from solvable.frame.conditions import above
 from solvable.frame.estimates import Estimate, Slope
 from solvable.frame.points import Point
 from solvable.models.sequential.crossings import (
@@ -28,9 +29,13 @@ def asymptotic(cell: Cell) -> bool:
     return cell.setting.samples_per_feature >= ASYMPTOTIC * (2 if cell.setting.skewed else 1)
 
 
-def recovered(cell: Cell) -> bool:
-    """Return True if n/D is large and the predicted squared overlap of the feature exceeds 0.5."""
-    return asymptotic(cell) and cell.predicted("squared_overlap") > RESOLVED
+LARGE = {"n/D of at least 30": asymptotic}
+RECOVERED = {**LARGE, "squared_overlap": above(RESOLVED)}
+
+
+def all_found(cell: Cell) -> bool:
+    """Return True if all features are predicted to be recovered."""
+    return bool(min(cell.point.predicted("squared_overlap")) > RESOLVED)
 
 
 def plain(cell: Cell) -> bool:
@@ -42,10 +47,10 @@ def plain(cell: Cell) -> bool:
     return setting.skewed and setting.degree == 2 and drawn and edges and enough
 
 
-def placed(cell: Cell) -> bool:
-    """Return True for a recovered feature that mixes little with others, so that it has an eigenvalue."""
+def separate(cell: Cell) -> bool:
+    """Return True for a feature that mixes little with others, so that it has an eigenvalue."""
     # Predictions that an earlier version stored lack the mixing.
-    return recovered(cell) and not cell.predicted("loss_inside_span") >= 0.2
+    return not cell.predicted("loss_inside_span") >= 0.2
 
 
 def floor_share(point: Point) -> float:
@@ -175,8 +180,8 @@ CLAIMS = (
         "The squared overlap of every recovered feature equals its prediction.",
         "squared_overlap", "derivations/sequential (6), (8)", within=0.04,
         because="0.04: the formula has corrections of relative order (D/n)^(1/2).",
-        where=recovered, entry="feature", scatter=overlap_scatter,
-        missing="no feature has a predicted squared overlap above 0.5 at n/D >= 30; raise samples"),
+        where=RECOVERED, entry="feature", scatter=overlap_scatter,
+        missing="raise samples"),
     Agreement("overlap-of-plain-operators",
         "With the plain operator the squared overlap of every feature, recovered or not, equals its "
         "prediction.",
@@ -191,9 +196,8 @@ CLAIMS = (
         "The mean squared overlap equals its prediction where all features are recovered.",
         "mean_squared_overlap", "derivations/sequential (6)", within=0.03,
         because="0.03: the mean over features averages out part of the finite-size corrections.",
-        where=lambda c: asymptotic(c) and min(c.point.predicted("squared_overlap")) > RESOLVED,
-        missing="no point at n/D >= 30 has predicted squared overlaps above 0.5 for all features; "
-        "raise samples"),
+        where={**LARGE, "predicted overlaps above 0.5 for all features": all_found},
+        missing="raise samples"),
     Agreement("loss-far-above-threshold",
         "Far above a feature's threshold, one minus the squared overlap is proportional to D/n, with the "
         "predicted constant (1/(2 lambda²) + 2 for weight lambda and a label without map).",
@@ -202,9 +206,9 @@ CLAIMS = (
         because="15 % of the lost overlap: the formula leaves out higher orders in D/n.",
         relative=True, entry="feature",
         expected=lambda point: 1 - point.predicted("squared_overlap"),
-        where=lambda cell: asymptotic(cell)
-        and cell.setting.samples > 8 * cell.predicted("threshold_samples"),
-        missing="no feature has n above eight times its threshold; raise samples"),
+        where={**LARGE, "n above eight times the threshold of a feature": lambda cell:
+               cell.setting.samples > 8 * cell.predicted("threshold_samples")},
+        missing="raise samples"),
     Agreement("least-squares-error",
         "The normalised error of a least-squares second layer equals its prediction.",
         "normalised_mse", "derivations/sequential (11), (12)", within=0.05, relative=True, power=0.15,
@@ -216,24 +220,23 @@ CLAIMS = (
     Agreement("outlier-positions", "The eigenvalue of every recovered feature equals its prediction.",
         "eigenvalues", "derivations/sequential (5), (10)", within=0.05, relative=True, entry="feature",
         because="5 %: the formula leaves out terms of order (D/n)^(3/2).",
-        where=placed,
-        missing="no feature has a predicted squared overlap above 0.5 at n/D >= 30; raise samples"),
+        where={**RECOVERED, "features that mix little": separate},
+        missing="raise samples"),
     Agreement("bulk-edges", "The bulk of the spectrum ends at the predicted edges.",
         bulk_edges, f"{PAPER}, Equation 2.9; derivations/sequential (4), (5)", expected="bulk_edges",
         within=lambda cell: 0.04 * float(np.ptp(cell.point.predicted("bulk_edges"))),
         because="4 % of the bulk's width: edges fluctuate by D^(-2/3), and the formula for the "
         "population bulk is approximate.",
         entry=lambda _: ("lower edge", "upper edge"),
-        where=lambda cell: cell.setting.samples_per_feature >= ASYMPTOTIC,
-        missing="no point stores a spectrum at n/D >= 30; set spectrum_samples"),
+        where={"n/D of at least 30": lambda cell: cell.setting.samples_per_feature >= ASYMPTOTIC},
+        missing="set spectrum_samples"),
     Agreement("bulk-density", "The eigenvalues of the whole spectrum have the predicted distribution.",
         bulk_distance, f"{PAPER}, Figure 2c; derivations/sequential (5)", expected=0.0, kind="at most",
         within=lambda cell: 0.02 + cell.setting.feature_count / cell.setting.n_features_total,
         because="The p features among D eigenvalues, plus 0.02: the population bulk is approximated by a "
         "semicircle.",
-        where=asymptotic, power=0.2,
-        missing="no point stores a spectrum at n/D >= 30 and has a predicted density; set "
-        "spectrum_samples"),
+        where=LARGE, power=0.2,
+        missing="set spectrum_samples"),
     Agreement("kernel-sees-nothing",
         "At sample sizes where the layered learner has an error below 0.8, kernel methods on the same "
         "samples have errors of at least 0.9.",

@@ -188,10 +188,7 @@ def _head(X: Any, rows: int) -> Source:
 
 
 def _kernels(
-    parameters: SequentialParameters,
-    X: Any,
-    y: np.ndarray,
-    test: tuple[np.ndarray, np.ndarray],
+    parameters: SequentialParameters, X: Any, y: np.ndarray, test: tuple[np.ndarray, np.ndarray]
 ) -> Metrics:
     """Errors of polynomial and RBF kernel ridge regression on the rows of the spectral step."""
     rows = parameters.samples
@@ -200,11 +197,7 @@ def _kernels(
         return np.asarray(next(block for _, block in _head(X, rows).chunks(rows)))
 
     errors = kernel_errors(
-        train,
-        y[:rows],
-        test,
-        degree=2 * parameters.degree,
-        largest=parameters.kernel_samples,
+        train, y[:rows], test, degree=2 * parameters.degree, largest=parameters.kernel_samples
     )
     features = None
     if rows <= parameters.kernel_samples:

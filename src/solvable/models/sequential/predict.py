@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 
+from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter
 from solvable.frame.points import NO_PREDICTION, Metrics, listed
-from solvable.models.sequential.asymptotics import (
-    Expansion,
-    asymptotic_error,
-    expand,
-    recovered_count,
-)
+from solvable.models.sequential.errors import fresh_rows
 from solvable.models.sequential.kernel_head import kernel_head_error
 from solvable.models.sequential.parameters import SequentialParameters
-from solvable.models.sequential.published import published_error, published_overlaps
 from solvable.models.sequential.target import make_target
-from solvable.models.sequential.theory import predict_from
+from solvable.models.sequential.theory import SequentialPrediction, predict_from
 from solvable.moment_spectrum.cubic import check_cubic, only_known
 from solvable.moment_spectrum.degree_two_background import QuadraticBackground
 from solvable.moment_spectrum.draws import index_energies, is_cubic, is_quadratic
 from solvable.moment_spectrum.kernel_degrees import best_kernel_error
+from solvable.moment_spectrum.latent_draws import fit_last_layer
 from solvable.moment_spectrum.moments import DRAWS, FiniteSizeMoments, finite_size_moments
 from solvable.moment_spectrum.neighbour_mixing import neighbour_mixing
 from solvable.moment_spectrum.operator_draws import InterpolatedSpikes, OperatorDraws
-from solvable.moment_spectrum.spike_law import check_dimension, check_range
+from solvable.moment_spectrum.spike_law import SpikeLaw, check_dimension, check_range
 from solvable.spectra.density import SpectralDensity, weighted_density
 
 TARGETS = 32
@@ -35,7 +31,13 @@ TARGETS = 32
 sqrt(2/D)."""
 
 
-UNKNOWN_ERRORS = ("normalised_mse", "normalised_mse_least_squares", "learned_energy")
+UNKNOWN_ERRORS = (
+    "normalised_mse",
+    "normalised_mse_least_squares",
+    "normalised_mse_in_sample",
+    "normalised_mse_shrinkage",
+    "learned_energy",
+)
 """Predictions that are missing where unmapped labels are not covered."""
 
 FEWEST_INPUTS, MOST_RATIO = 14, 120
@@ -222,10 +224,7 @@ def _moments(parameters: SequentialParameters) -> FiniteSizeMoments:
         targets = targets[:4]
         draws = int(np.clip(1e10 / (d**3 * p * 4), DRAWS / 5, DRAWS / 2.5))
     return finite_size_moments(
-        targets,
-        label_map=parameters.label_map,
-        correction=parameters.correction,
-        draws=draws,
+        targets, label_map=parameters.label_map, correction=parameters.correction, draws=draws
     )
 
 
@@ -244,3 +243,133 @@ def _kernel_floor(parameters: SequentialParameters) -> float | None:
     signal = float(np.mean([index_energies(target)[1] for target in targets]))
     noise = parameters.label_noise**2
     return (float(floor) * signal + noise) / (signal + noise)
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """Squared overlap that each learned direction loses, and samples that a bound demands."""
+
+    outside: np.ndarray  # loss to directions outside the span of the features, (p,)
+    inside: np.ndarray  # loss to the other features, (p,); NaN for equal heights
+    gaps: np.ndarray  # distance of each height to the nearest other height or to zero, (p,)
+    bound_samples: np.ndarray  # n at which the bound of Davis and Kahan reaches a half, (p,)
+
+
+def expand(law: SpikeLaw, products: np.ndarray, samples: float) -> Expansion:
+    """Expand the eigenvectors of spikes with mixed moments E[T² h_i² h_j²] at n samples."""
+    theta, D = law.heights, law.n_features
+    differences = theta[:, None] - theta
+    np.fill_diagonal(differences, np.inf)
+    # hat u_k = u_k + sum_j u_j (u_j^T Delta u_k) / (theta_k - theta_j) + P Delta u_k / theta_k
+    # (sequential 28; arXiv:2605.14567, Equation 3.2), E (u_j^T Delta u_k)² = E[T² h_j² h_k²] / n,
+    # E |P Delta u_k|² = D tau_2h / n
+    coupling = law.sample.probabilities @ law.sample.couplings
+    with np.errstate(divide="ignore", invalid="ignore"):
+        inside = np.sum(products / differences**2, axis=1) / samples
+        outside = D * coupling / (samples * theta**2)
+        gaps = np.minimum(np.abs(differences).min(axis=1), np.abs(theta))
+        # sin² <= (2 |Delta| / gap)² with |Delta| = 2 s, s² = D tau_2 / n   (sequential 29)
+        bound = 32 * D * law.noise / gaps**2
+    return Expansion(outside, np.where(np.isfinite(inside), inside, np.nan), gaps, bound)
+
+
+def half_recovery(law: SpikeLaw) -> np.ndarray:
+    """Sample size at which each feature has a squared overlap of 1/2; infinite inside the bulk."""
+    # c² = (nu - tau_2) / (nu - tau_2 + tau_2h) = 1/2 at nu = tau_2 + tau_2h   (sequential 8)
+    coupling = law.sample.probabilities @ law.sample.couplings
+    return np.asarray(law.thresholds * (1 + coupling / law.noise))
+
+
+def recovered_count(law: SpikeLaw, decay: float, samples: float) -> float:
+    """Number of features with a squared overlap above a half, as a power of n; NaN without decay."""
+    if not decay:
+        return float("nan")
+    # m = (Z² n / D)^(1 / (2 gamma))   (sequential 30; arXiv:2605.14567, Corollary 3.1). The constant is
+    # that of the weakest feature p.
+    return float(law.heights.size * (samples / half_recovery(law)[-1]) ** (1 / (2 * decay)))
+
+
+def asymptotic_error(law: SpikeLaw, decay: float, samples: float) -> float:
+    """Normalised error of infinitely many features as a power law in n; NaN above 1 or gamma <= 1/2."""
+    if decay <= 0.5:
+        return float("nan")
+    p = law.heights.size
+    m = p * (samples / law.thresholds[-1]) ** (1 / (2 * decay))
+    squares = np.arange(1.0, p + 1) ** (-2 * decay)
+    # Z² m^(1 - 2 gamma) [1 / (2 gamma - 1) + 2 - 1 / (2 gamma + 1)], whose first term is the loss of the
+    # unrecovered features   (sequential 31; arXiv:2605.14567, Theorem 3.2)
+    bracket = 1 / (2 * decay - 1) + 2 - 1 / (2 * decay + 1)
+    error = float(m ** (1 - 2 * decay) * bracket / squares.sum())
+    return error if error <= 1 else float("nan")  # above 1 too few features are recovered
+
+
+PASSES = 15
+"""Number of passes of the published power iteration."""
+
+
+def bulk_values(moments: FiniteSizeMoments, theory: SequentialPrediction, count: int) -> np.ndarray:
+    """Eigenvalues of the bulk, ascending, drawn from the population operator plus Gaussian noise."""
+    rng, size, n = random_stream("sequential-recovery", "bulk"), 400, float(theory.samples)
+    background = moments.law.background
+    at = background.at(n) if background else None
+    variance = theory.noise_scale**2 + (at.variance if at else 0.0)
+    noise = rng.standard_normal((size, size)) * np.sqrt(variance / (2 * size))
+    atoms = np.zeros(size)
+    if at is not None:
+        atoms = np.quantile(at.atoms, (np.arange(size) + 0.5) / size)
+    values = np.linalg.eigvalsh(noise + noise.T + np.diag(atoms))
+    # The ends are moved to the predicted edges.
+    lower, upper = theory.bulk_edges
+    values = lower + (values - values[0]) * (upper - lower) / (values[-1] - values[0])
+    return np.quantile(values, np.linspace(0, 1, count))
+
+
+def published_overlaps(
+    moments: FiniteSizeMoments, theory: SequentialPrediction, *, iterated: bool
+) -> np.ndarray:
+    """Squared overlap of each feature with the span of the returned directions, (p,)."""
+    overlap, places = theory.squared_overlap, theory.eigenvalues
+    p, found = overlap.size, theory.recovered
+    bulk = bulk_values(moments, theory, moments.n_features - int(found.sum()))
+    values = np.concatenate([places[found], bulk])
+    if not iterated:
+        # The p eigenvalues of largest modulus; an unrecovered feature stays at the end of its own side.
+        least = np.sort(np.abs(values))[-p]
+        kept = np.abs(places) >= least * np.where(found, 1, 1 - 1e-6)
+        return np.where(kept, overlap, p / moments.n_features)
+    # Components of the features along the eigenvectors: c_i on its own, the rest along the bulk, with
+    # the weights 1 / (z_i - z)² of the first order of the expansion (sequential 28).
+    rng = random_stream("sequential-recovery", "power iteration")
+    features = np.zeros((values.size, p))
+    own = np.flatnonzero(found)
+    features[np.arange(own.size), own] = np.sqrt(overlap[own])
+    distance = np.maximum(np.abs(places - bulk[:, None]), 0.05 * np.ptp(bulk))
+    rest = rng.standard_normal((bulk.size, p)) / np.where(found, distance, 1.0)
+    rest *= np.sqrt(np.where(found, 1 - overlap, 1.0)) / np.linalg.norm(rest, axis=0)
+    features[own.size :] = rest
+    # The span of the first p of p + 10 orthonormalised vectors is that of C^15 G for p random vectors G
+    # (sequential 32).
+    gains = (values / np.abs(values).max()) ** PASSES
+    total = np.zeros(p)
+    draws = 20
+    for _ in range(draws):
+        span = np.linalg.qr(gains[:, None] * rng.standard_normal((values.size, p)))[0]
+        total += np.sum((span.T @ features) ** 2, axis=0) / draws
+    return total
+
+
+def published_error(
+    moments: FiniteSizeMoments, theory: SequentialPrediction, overlap: np.ndarray
+) -> float:
+    """Normalised error of a least-squares second layer on directions with these overlaps."""
+    errors = [
+        fit_last_layer(
+            draw.learned(overlap),
+            draw.labels,
+            readout=not moments.linear,
+            rows=fresh_rows(float(theory.samples)),
+            guess=moments.law.heights * overlap,
+        ).normalised_mse
+        for draw in moments.latent
+    ]
+    return float(np.mean(errors))

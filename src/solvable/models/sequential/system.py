@@ -19,124 +19,97 @@ PAPER_SAMPLES = (60_550, 97_732, 157_744, 254_608, 410_950, 663_296, 1_070_596, 
 PRESETS = {
     "quick": Preset(
         "d = 40, true Hermite features, six of them hidden, compared with kernels; under a minute.",
-        {
-            "dimension": (40,),
-            "features": (6,),
-            "decay": (1.0,),
-            "samples": tuple(ratio * QUICK_TOTAL for ratio in (4, 8, 16, 28, 60, 110)),
-            "test_samples": (20_000,),
-            "kernel_samples": (8 * QUICK_TOTAL,),
-            "spectrum_samples": (60 * QUICK_TOTAL,),
-        },
+        {"samples": tuple(ratio * QUICK_TOTAL for ratio in (4, 8, 16, 28, 60, 110))},
         replicates=6,
+        fixed={
+            "dimension": 40,
+            "features": 6,
+            "decay": 1.0,
+            "test_samples": 20_000,
+            "kernel_samples": 8 * QUICK_TOTAL,
+            "spectrum_samples": 60 * QUICK_TOTAL,
+        },
     ),
     "gaussian": Preset(
         "Limit of large dimension: 465 Gaussian features, 16 of them hidden, gamma = 1; a few minutes.",
         {
-            "dimension": (30,),
-            "features": (16,),
-            "decay": (1.0,),
             "samples": tuple(ratio * 465 for ratio in (16, 32, 64, 128, 256, 512)),
-            "inputs": ("gaussian",),
-            "label_map": ("identity",),
-            "signs": ("positive",),
-            "test_samples": (10_000,),
             "second_layer": ("least-squares", "in-sample", "shrinkage"),
         },
         replicates=5,
+        fixed={
+            "dimension": 30,
+            "features": 16,
+            "decay": 1.0,
+            "inputs": "gaussian",
+            "label_map": "identity",
+            "signs": "positive",
+            "test_samples": 10_000,
+        },
     ),
     "dimensions": Preset(
         "Three dimensions with d^0.5 Gaussian features each, gamma = 0, 0.4 and 0.8; six to seven "
         "minutes.",
         {
             "dimension": (16, 28, 48),
-            "features": (0,),
             "decay": (0.0, 0.4, 0.8),
             "samples": tuple(400 * 2**k for k in range(8)),
-            "inputs": ("gaussian",),
         },
         replicates=8,
+        fixed={"features": 0, "inputs": "gaussian"},
     ),
     "sharpening": Preset(
         "Overlap at the threshold of eight equal features in 100 to 800 Gaussian directions; three to "
         "four minutes.",
         {
             "dimension": (100, 200, 400, 800),
-            "degree": (1,),
-            "features": (8,),
-            "decay": (0.0,),
             "samples": (95, 190, 380, 760, 1_510, 3_000, 6_000, 12_000),
         },
         replicates=16,
+        fixed={"degree": 1, "features": 8, "decay": 0.0},
     ),
     "learned-energy": Preset(
         "Exponent of the learned share of the label for gamma = 0.2 and 0.4, with 64 Gaussian features; "
         "about three minutes.",
-        {
-            "dimension": (30,),
-            "features": (64,),
-            "decay": (0.2, 0.4),
-            "samples": tuple(round(8 * 465 * 2 ** (k / 2)) for k in range(9)),
-            "inputs": ("gaussian",),
-        },
+        {"decay": (0.2, 0.4), "samples": tuple(round(8 * 465 * 2 ** (k / 2)) for k in range(9))},
         replicates=10,
+        fixed={"dimension": 30, "features": 64, "inputs": "gaussian"},
     ),
     "exponents": Preset(
         "Exponents of the thresholds and of the error, with 64 Gaussian features; six to seven "
         "minutes.",
-        {
-            "dimension": (30,),
-            "features": (64,),
-            "decay": (0.75, 1.0),
-            "samples": tuple(round(16 * 465 * 2 ** (k / 2)) for k in range(11)),
-            "inputs": ("gaussian",),
-            "test_samples": (10_000,),
-        },
+        {"decay": (0.75, 1.0), "samples": tuple(round(16 * 465 * 2 ** (k / 2)) for k in range(11))},
         replicates=4,
+        fixed={"dimension": 30, "features": 64, "inputs": "gaussian", "test_samples": 10_000},
     ),
     "corrections": Preset(
         "Effect of the Wick correction: moment operator with and without it, d = 40; under a minute.",
         {
-            "dimension": (40,),
             "samples": tuple(ratio * QUICK_TOTAL for ratio in (16, 32, 64, 128)),
             "correction": ("none", "wick"),
         },
         replicates=3,
+        fixed={"dimension": 40},
     ),
     "cubic": Preset(
         "Three features of degree 3, d = 16, up to 418,000 samples; about a minute.",
-        {
-            "dimension": (16,),
-            "degree": (3,),
-            "features": (3,),
-            "samples": tuple(ratio * CUBIC_TOTAL for ratio in (8, 16, 256, 512)),
-            "spectrum_samples": (256 * CUBIC_TOTAL,),
-        },
+        {"samples": tuple(ratio * CUBIC_TOTAL for ratio in (8, 16, 256, 512))},
         replicates=3,
+        fixed={"dimension": 16, "degree": 3, "features": 3, "spectrum_samples": 256 * CUBIC_TOTAL},
     ),
     "whole-spectrum": Preset(
         "Whole spectra in 9,870 Hermite features, d = 140, by Lanczos quadrature; about ten minutes "
         "and half a GB of memory.",
-        {
-            "dimension": (140,),
-            "features": (0,),
-            "samples": tuple(ratio * WHOLE_TOTAL for ratio in (6, 16, 40)),
-            "spectrum_samples": (40 * WHOLE_TOTAL,),
-        },
+        {"samples": tuple(ratio * WHOLE_TOTAL for ratio in (6, 16, 40))},
         replicates=3,
+        fixed={"dimension": 140, "features": 0, "spectrum_samples": 40 * WHOLE_TOTAL},
     ),
     "paper": Preset(
         "d = 120, 11 features, tanh readout, up to 1.7 million samples, with and without the Wick "
         "correction; about an hour on two cores.",
-        {
-            "dimension": (120,),
-            "features": (11,),
-            "decay": (0.4,),
-            "samples": PAPER_SAMPLES,
-            "readout": ("tanh",),
-            "correction": ("none", "wick"),
-        },
+        {"samples": PAPER_SAMPLES, "correction": ("none", "wick")},
         replicates=2,
+        fixed={"dimension": 120, "features": 11, "decay": 0.4, "readout": "tanh"},
     ),
 }
 

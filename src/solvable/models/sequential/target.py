@@ -47,43 +47,8 @@ class HierarchicalTarget(LatentTarget):
     degree q (:math:`E[FF^\top]=I_D`, :math:`D=\binom{d+q-1}{q}`), and
     :math:`\lambda_i = Z_\gamma z_i i^{-\gamma}`, :math:`\sum_i\lambda_i^2=1`.
 
-    Parameters
-    ----------
-    dimension : int
-        :math:`d \ge 2`, number of input coordinates.
-    degree : {1, 2, 3}
-        :math:`q`, degree of the features; the label has leading degree 2q.
-    features : int
-        :math:`p`, number of latent features, from 1 to D.
-    decay : float
-        :math:`\gamma \ge 0`, exponent of the weights.
-    inputs : {"hermite", "gaussian"}
-        ``"gaussian"`` replaces F(x) by :math:`Z\sim N(0,I_D)`: X then has D columns and the learner
-        has degree 1. This is the limit of large d.
-    readout : {"identity", "tanh"} or callable
-        :math:`g`; its mean under N(0, 1) is removed. Must have :math:`E[g'(z)]\ne0`.
-    signs : {"random", "alternating", "positive"} or tuple of int
-        :math:`z_i`: Rademacher signs of the seed (:func:`random_signs`), +-+-..., all +1, or a tuple
-        with +1 or -1 for each feature.
-    first_layer : {"orthonormal", "random"}
-        Orthonormal :math:`A_i` (as in the authors' code), or independent Gaussian entries of variance
-        1/D (as in the paper's text).
-    label_noise : float
-        Standard deviation of the Gaussian noise that is added to sampled labels.
-    seed : int
-        Seed of the teacher; the stream is ``random_stream(seed, "teacher", ...)``.
-
-    Raises
-    ------
-    InvalidParameter
-        For a value out of range or an unknown choice, on construction.
-    DegenerateReadout
-        For a readout with :math:`E[g'(z)]=0`.
-
-    Notes
-    -----
-    arXiv:2605.14567, Equations 2.1 to 2.5 (sequential 1 in docs/derivations). Var(h^(2)) is 1 only
-    up to O(1/d), see :attr:`index_variance`. Tested in ``tests/models/sequential/test_target.py``.
+    arXiv:2605.14567, Equations 2.1 to 2.5 (sequential 1 in docs/derivations). Var(h^(2)) is 1 only up
+    to O(1/d), see :attr:`index_variance`.
 
     Examples
     --------
@@ -96,15 +61,28 @@ class HierarchicalTarget(LatentTarget):
     """
 
     dimension: int
+    r""":math:`d \ge 2`, number of input coordinates."""
     degree: int = 2
+    """:math:`q`, degree of the features; the label has leading degree 2q."""
     features: int = 8
+    """:math:`p`, number of latent features, from 1 to D."""
     decay: float = 1.0
+    r""":math:`\gamma \ge 0`, exponent of the weights."""
     inputs: Literal["hermite", "gaussian"] = "hermite"
+    r"""``"gaussian"`` replaces F(x) by :math:`Z\sim N(0,I_D)`: X then has D columns and the learner has
+    degree 1. This is the limit of large d."""
     readout: str | ReadoutFunction = "identity"
+    r""":math:`g`; its mean under N(0, 1) is removed. Must have :math:`E[g'(z)]\ne0`."""
     signs: Literal["random", "alternating", "positive"] | tuple[int, ...] = "random"
+    """:math:`z_i`: Rademacher signs of the seed (:func:`random_signs`), +-+-..., all +1, or a tuple
+    with +1 or -1 for each feature."""
     first_layer: Literal["orthonormal", "random"] = "orthonormal"
+    """Orthonormal :math:`A_i` (as in the authors' code), or independent Gaussian entries of variance
+    1/D (as in the paper's text)."""
     label_noise: float = 0.0
+    """Standard deviation of the Gaussian noise that is added to sampled labels."""
     seed: int = 0
+    """Seed of the teacher; the stream is ``random_stream(seed, "teacher", ...)``."""
 
     def __post_init__(self) -> None:
         check_integer("dimension", self.dimension, 2)

@@ -20,52 +20,39 @@ from solvable.spectra._edge_ensemble import MOST
 
 @dataclass(frozen=True)
 class SequentialPrediction:
-    r"""Prediction for p features, at one sample size or, with a leading axis, at m sample sizes.
-
-    Attributes
-    ----------
-    samples : ndarray of shape () or (m,)
-        Sample size :math:`n`.
-    squared_overlap : ndarray of shape (p,) or (m, p)
-        Squared overlap :math:`c_i^2` of each true feature with the span of the p learned directions,
-        overlap by chance included.
-    recovered : ndarray of bool, shape (p,) or (m, p)
-        True for a feature whose eigenvalue is outside the bulk in the limit of many features.
-    threshold_samples : ndarray of shape (p,)
-        Threshold :math:`n_i` of each feature; infinite for a feature that stays inside the bulk at
-        every n.
-    eigenvalues : ndarray of shape (p,) or (m, p)
-        Eigenvalue of each feature; the edge of the bulk for a feature inside it.
-    bulk_edges : ndarray of shape (2,) or (m, 2)
-        Lower and upper edge of the bulk.
-    noise_scale : ndarray of shape () or (m,)
-        Noise scale :math:`s=\sqrt{D\tau_2/n}`; the half-width of the bulk is 2s.
-    normalised_mse : ndarray of shape () or (m,)
-        Error of a second layer fitted by least squares on :math:`\min(\max(n,4000),20000)` fresh
-        samples, followed by a readout if the label has one.
-    normalised_mse_tail_only : ndarray of shape () or (m,)
-        Error of a learner that knows the recovered features exactly; a lower bound on the error.
-    normalised_mse_in_sample : ndarray of shape () or (m,)
-        Error of a second layer made of the eigenvalues, which are biased upwards.
-    normalised_mse_shrinkage : ndarray of shape () or (m,)
-        Error of a second layer made of eigenvalues with modulus shrunk to
-        :math:`\sqrt{(\hat\lambda^2-4s^2)_+}`.
-    population_floor : ndarray of shape (p,)
-        Squared overlap that each feature loses at infinite n to the population bulk.
-    """
+    r"""Prediction for p features, at one sample size or, with a leading axis, at m sample sizes."""
 
     samples: np.ndarray
+    """Sample size :math:`n`; shape () or (m,)."""
     squared_overlap: np.ndarray
+    """Squared overlap :math:`c_i^2` of each true feature with the span of the p learned directions,
+    overlap by chance included; shape (p,) or (m, p)."""
     recovered: np.ndarray
+    """True for a feature whose eigenvalue is outside the bulk in the limit of many features; shape (p,)
+    or (m, p)."""
     threshold_samples: np.ndarray
+    """Threshold :math:`n_i` of each feature; infinite for a feature that stays inside the bulk at every
+    n; shape (p,)."""
     eigenvalues: np.ndarray
+    """Eigenvalue of each feature; the edge of the bulk for a feature inside it; shape (p,) or (m,
+    p)."""
     bulk_edges: np.ndarray
+    """Lower and upper edge of the bulk; shape (2,) or (m, 2)."""
     noise_scale: np.ndarray
+    r"""Noise scale :math:`s=\sqrt{D\tau_2/n}`; the half-width of the bulk is 2s; shape () or (m,)."""
     normalised_mse: np.ndarray
+    r"""Error of a second layer fitted by least squares on :math:`\min(\max(n,4000),20000)` fresh
+    samples, followed by a readout if the label has one; shape () or (m,)."""
     normalised_mse_tail_only: np.ndarray
+    """Error of a learner that knows the recovered features exactly; a lower bound on the error; shape
+    () or (m,)."""
     normalised_mse_in_sample: np.ndarray
+    """Error of a second layer made of the eigenvalues, which are biased upwards; shape () or (m,)."""
     normalised_mse_shrinkage: np.ndarray
+    r"""Error of a second layer made of eigenvalues with modulus shrunk to
+    :math:`\sqrt{(\hat\lambda^2-4s^2)_+}`; shape () or (m,)."""
     population_floor: np.ndarray
+    """Squared overlap that each feature loses at infinite n to the population bulk; shape (p,)."""
 
 
 @dataclass(frozen=True)
@@ -88,19 +75,16 @@ def predict_sequential(
     matrix :math:`\frac1n\sum_\mu y_\mu(F_\mu F_\mu^\top-I)`, by the resolvent formula of
     :func:`~solvable.spectra.predict_spikes`. For :math:`n/D\gtrsim30` the formula becomes
 
-    .. math::
-        c_i^2=\frac{(\nu_i-1)_+}{\nu_i+4\lambda_i^2},\quad \nu_i=2\lambda_i^2\frac nD,
+    .. math:: c_i^2=\frac{(\nu_i-1)_+}{\nu_i+4\lambda_i^2},\quad \nu_i=2\lambda_i^2\frac nD,
         \qquad \mathrm{NMSE}=1-\sum_i\lambda_i^2c_i^4.
 
-    Errors are computed on draws of learned features
-    :math:`\hat h_i=c_ih_i+\sqrt{1-c_i^2}\,\zeta_i`, with :math:`\zeta_i` the feature along a random
-    direction. The system `sequential-recovery` adds true Hermite features, label maps and readouts.
+    The system `sequential-recovery` adds true Hermite features, label maps and readouts.
+    derivations/sequential (5) to (16); arXiv:2605.14567, Equation 2.10 and Theorem 3.1, with constants.
 
     Parameters
     ----------
     weights : array of shape (p,)
-        Weights :math:`\lambda_i`, positive or negative but not 0; the function rescales them to
-        :math:`\sum_i\lambda_i^2=1`.
+        Weights :math:`\lambda_i`, not 0; rescaled to :math:`\sum_i\lambda_i^2=1`.
     n_features_total : int
         Total number :math:`D` of features, at least 2p.
     samples : float or array of shape (m,)
@@ -110,22 +94,6 @@ def predict_sequential(
     -------
     SequentialPrediction
         Arrays with a leading axis if ``samples`` has one.
-
-    Raises
-    ------
-    InvalidParameter
-        If an argument is out of range.
-    NotConverged
-        If an edge could not be bracketed.
-
-    Notes
-    -----
-    A call takes about 10 ms per sample size for the spectrum and 0.1 s for the errors, after 0.6 s for
-    thresholds, floor and draws.
-    Equations 5 to 16 of docs/derivations/sequential.md; arXiv:2605.14567, Equation 2.10 and Theorem
-    3.1, with constants. Backed by ``tests/models/sequential/test_theory.py`` and
-    ``tests/models/sequential/test_errors.py`` (simulations) and by
-    ``tests/models/sequential/test_one_theory.py`` (Python, system and command agree).
 
     Examples
     --------
@@ -186,10 +154,7 @@ def predict_from(moments: FiniteSizeMoments, samples: float | np.ndarray) -> Seq
 
 
 def _next_order(
-    moments: FiniteSizeMoments,
-    spectrum: Spectrum,
-    errors: dict[str, np.ndarray],
-    sizes: np.ndarray,
+    moments: FiniteSizeMoments, spectrum: Spectrum, errors: dict[str, np.ndarray], sizes: np.ndarray
 ) -> tuple[Spectrum, dict[str, np.ndarray]]:
     """Correct the formula by its difference from operators drawn in a smaller dimension."""
     # The formula treats the contraction {B, .} as freely independent of the noise. In fact the noise is a

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from solvable.frame.agreement import Agreement
+from solvable.frame.conditions import above
 from solvable.frame.estimates import Slope
 from solvable.frame.points import Point
 from solvable.models.two_layer_posterior.equilibrium import PAGE
@@ -60,7 +61,7 @@ KERNEL_CLAIMS = (
         "of wide layers.",
         "strengths", f"{PAGE} (20)", within=0.1, relative=True, power=0.3,
         because="A network of finite width has random strengths.",
-        where=lambda cell: cell.setting.gain > 0, entry=feature_names, missing=KERNELS,
+        where={"gain": above(0)}, entry=feature_names, missing=KERNELS,
     ),
     Agreement(
         "feature-norms",
@@ -95,7 +96,7 @@ KERNEL_CLAIMS = (
         "arXiv:2512.04165, Figures 5 and 6; derivations/scale (6)", metric=strength(1),
         expected=cube_of_one_layer, along="gain", fewest=3, within=0.15, power=0.15,
         because="Ratios are kept for features that are weak in the second layer.",
-        where=lambda point: amplified(point) and point.setting.second_width > 0, missing=KERNELS,
+        where=(amplified, {"second_width": above(0)}), missing=KERNELS,
     ),
     Slope(
         "spike-transmits-its-feature",
@@ -104,6 +105,6 @@ KERNEL_CLAIMS = (
         "arXiv:2512.04165, Figures 5 and 6; derivations/scale (5)", metric=strength(2),
         expected=lambda point: float(point.predicted("strengths")[2]), along="spike", fewest=3,
         within=0.05, power=0.15, because="A network of finite width has random strengths.",
-        where=lambda point: point.setting.spike > 0, missing="run with --preset spikes",
+        where={"spike": above(0)}, missing="run with --preset spikes",
     ),
 )

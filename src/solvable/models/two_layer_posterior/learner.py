@@ -46,31 +46,26 @@ class LangevinEnsemble(RegressorMixin, BaseEstimator):
         \pi\propto\exp\Big\{-\frac1{2\kappa}\sum_{\nu=1}^P(f(x_\nu)-y_\nu)^2
         -\frac d2\sum_i|w_i|^2-\frac{\chi N}{2\sigma_a^2}|a|^2\Big\},
 
-    with :math:`\chi=1` (standard) or :math:`\chi=N` (mean-field readout). A prediction is the mean
-    output over networks and over draws from the second half of their runs.
+    with :math:`\chi=1` (standard) or :math:`\chi=N` (mean-field readout). A prediction is the mean output
+    over networks and over draws from the second half of their runs. The density is that of
+    arXiv:2512.04165; the step is derivations/two-layer-posterior (16), and takes :math:`4PNd` operations.
 
     Parameters
     ----------
-    networks : int
-        Number of networks, which run in parallel.
-    width : int
-        Number of hidden units N.
+    networks, width : int
+        Number of networks, which run in parallel, and of their hidden units N.
     activation : {"erf", "tanh", "relu"}
         :math:`\sigma`.
     kappa : float
-        Ridge :math:`\kappa>0`, which is the assumed variance of the label noise and the temperature of
-        the dynamics; in units of the variance of the labels if ``standardise``.
-    readout : {"standard", "mean-field"}
-        Scaling of the prior of the readout weights.
-    readout_variance : float
-        :math:`\sigma_a^2`.
-    steps : int
-        Number of Langevin steps. Averages are taken over the second half.
+        Ridge :math:`\kappa>0`: the assumed variance of the label noise, in units of the labels'
+        variance if ``standardise``, and the temperature of the dynamics.
+    readout, readout_variance : {"standard", "mean-field"}, and float
+        Scaling of the prior of the readout weights, and :math:`\sigma_a^2`.
+    steps, draws : int
+        Number of Langevin steps, and states of each network stored during the second half.
     step_size : float or None
         Step in variables of unit prior variance. None uses the inverse of the largest curvature, halved
         as long as halving changes the training error by more than 2 % of it.
-    draws : int
-        Number of states of each network stored during the second half.
     standardise : bool
         Whether features and labels are centred and divided by their standard deviation.
     random_state : int, Generator or None
@@ -78,36 +73,16 @@ class LangevinEnsemble(RegressorMixin, BaseEstimator):
 
     Attributes
     ----------
-    weights_ : ndarray of shape (draws, networks, N, d)
-        First layers :math:`w`, for standardised features. A tensor where X is one.
-    readouts_ : ndarray of shape (draws, networks, N)
-        Readouts :math:`a`, for standardised labels.
-    step_size_ : float
-        Step size of the second half.
-    step_error_ : float
-        Relative change of the training error when the step is halved, on the same Brownian path.
+    weights_, readouts_ : ndarray of shape (draws, networks, N, d) and (draws, networks, N)
+        First layers w and readouts a, for standardised features and labels; tensors where X is one.
+    step_size_, step_error_ : float
+        Step size of the second half, and relative change of the training error when it is halved.
     training_error_ : float
         Mean squared error of single networks on the (standardised) samples.
     effective_draws_, effective_draws_error_ : float
-        Effective number of independent draws in the second half, from the training error, and its
-        standard error. Networks that stay separated count at most once each.
-    virial_ : float
-        Mean product of a weight and its gradient, which is 1 in the posterior.
-    n_features_in_ : int
-        Number of features d.
-
-    Raises
-    ------
-    InvalidParameter, InvalidData, NotConverged
-        From ``fit``.
-
-    Notes
-    -----
-    The density is that of arXiv:2512.04165; the step is derivations/two-layer-posterior (16). A step
-    takes :math:`4PNd` operations per network, plus about :math:`10PN` for the activation. Arrays of
-    another library (such as torch tensors on a GPU) stay in that library and on their device. NumPy
-    arrays are processed in float32, as fast as torch on one core.
-    Backed by ``tests/models/two_layer_posterior/test_learner.py``.
+        Effective number of independent draws in the second half, and its standard error.
+    virial_, n_features_in_ : float and int
+        Mean product of a weight and its gradient, which is 1 in the posterior, and number of features.
 
     Examples
     --------

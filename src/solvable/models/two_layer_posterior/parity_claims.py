@@ -79,6 +79,6 @@ PARITY_CLAIMS = (
         f"arXiv:2512.04165, Figure 7; {PAGE} (24)", metric="carrier_strength",
         expected=expected_strength, along="width_ratio", fewest=3, within=0.05, power=0.2,
         because="A neuron may be split into two at a small cost.",
-        where=lambda point: point.setting.target == "parity" and settled_point(point), missing=PARITY,
+        where=({"target": "parity"}, settled_point), missing=PARITY,
     ),
 )

@@ -25,7 +25,7 @@ from solvable.scale.widths.rules import (
 
 STEPS = 4
 WITHIN = 0.1  # a slope of this size counts as flat
-# A step moves a batch together by about rows^(-1/2), and apart by about width^(-1/2) (widths 4), so that
+# A step moves a batch together by about rows^(-1/2), and apart by about width^(-1/2) (widths 5), so that
 # few rows show the limit of large width at smaller widths.
 ROWS = 4
 CLASSES = 10  # outputs of the fixed readout of modules whose outputs grow with the width

@@ -77,6 +77,8 @@ def factors_of(parameter: WidthParameter, optimiser: Optimiser) -> Factors:
             "output": 1 / held.fan_in,
             "fixed": 1.0,
         }.get(held.role, held.fan_out) / theta**2
+    if optimiser in ADAPTIVE:
+        rate /= held.depth**0.5  # branches are multiplied by depth^(-1/2) (widths 4)
     # rate times decay stays, so that weights shrink at the same speed
     output = 1 / held.fan_in if held.role == "tied" else 1.0
     return Factors(held, wanted / nearest_power(held), rate, 1 / rate, output)

@@ -31,6 +31,13 @@ _AXES: Mapping[str, Mapping[int | str, tuple[tuple[int, ...], tuple[int, ...]]]]
     "embedding_bag": {1: _TRANSPOSED, "weight": _TRANSPOSED},
 }
 _MATRIX_PRODUCTS = ("matmul", "__matmul__", "mm", "bmm", "addmm", "baddbmm", "__rmatmul__")
+_VECTOR_PRODUCTS = ("mv", "dot", "vdot", "inner", *_MATRIX_PRODUCTS)
+_BY_ENTRIES = (
+    "add", "sub", "mul", "div", "true_divide", "multiply", "addcmul", "lerp", "where", "maximum",
+    "minimum", "cat", "concat", "stack", "prelu", "layer_norm", "rms_norm", "batch_norm", "group_norm",
+    "instance_norm", "__add__", "__radd__", "__iadd__", "__sub__", "__rsub__", "__mul__", "__rmul__",
+    "__imul__", "__truediv__",
+)  # fmt: skip
 _PACKED = ("lstm", "gru", "rnn_tanh", "rnn_relu", "multi_head_attention_forward")
 
 
@@ -46,6 +53,7 @@ class WidthParameter:
     fan_out: float  # outputs of the weight, over that of the base
     multiplier: float  # number that the forward pass multiplies it by, over that of the base
     start: float  # standard deviation of its entries, over that of the base; 1 for constants
+    depth: float = 1.0  # number of blocks like its own, over that of the base
 
     @property
     def width(self) -> float:
@@ -64,13 +72,14 @@ def parameter_roles(
         If the modules differ in more than sizes, or the use of a parameter is not known.
     """
     ours, theirs = dict(module.named_parameters()), dict(base.named_parameters())
-    if [*ours] != [*theirs]:
-        odd = sorted(set(ours) ^ set(theirs))
+    places = _places_in_base([*ours], [*theirs])
+    odd = sorted({place for place, _ in places.values()} ^ set(theirs))
+    if odd:
         raise InvalidData(
             f"the modules at two widths have other parameters ({', '.join(odd[:3])}); allowed: one "
-            "architecture, of which only sizes differ."
+            "architecture, of which only widths and numbers of blocks differ."
         )
-    if len(operations) != len(base_operations):
+    if len(operations) != len(base_operations) and len(ours) == len(theirs):
         raise InvalidData(
             f"the forward passes at two widths have {len(operations)} and {len(base_operations)} "
             "operations; allowed: the same operations at each width."
@@ -78,14 +87,46 @@ def parameter_roles(
     now, before = multipliers(operations), multipliers(base_operations)
     found = []
     for name, parameter in ours.items():
-        shape, base_shape = tuple(parameter.shape), tuple(theirs[name].shape)
+        place, depth = places[name]
+        shape, base_shape = tuple(parameter.shape), tuple(theirs[place].shape)
         role, fan_in, fan_out = _role(name, shape, base_shape, operations)
-        multiplier = now.get(name, 1.0) / before.get(name, 1.0)
-        start = _spread(parameter) / _spread(theirs[name])
+        multiplier = now.get(name, 1.0) / before.get(place, 1.0)
+        start = _spread(parameter) / _spread(theirs[place])
         found.append(
-            WidthParameter(name, role, shape, base_shape, fan_in, fan_out, multiplier, start)
+            WidthParameter(name, role, shape, base_shape, fan_in, fan_out, multiplier, start, depth)
         )
     return tuple(found)
+
+
+def _places_in_base(names: Sequence[str], base: Sequence[str]) -> dict[str, tuple[str, float]]:
+    """Return the parameter of the base that corresponds to each one, and the ratio of numbers of blocks.
+
+    Blocks are numbered in names, as in a ModuleList; block i of m is block floor(i k / m) of k.
+    """
+    counts, before = _numbered(names), _numbered(base)
+    found = {}
+    for name in names:
+        parts, ratio = name.split("."), 1.0
+        for place, part in enumerate(parts):
+            path = ".".join(parts[:place])
+            many, few = counts.get(path, 0), before.get(path, 0)
+            if part.isdigit() and few and many != few:
+                parts[place] = str(int(part) * few // many)
+                ratio *= many / few
+        found[name] = ".".join(parts), ratio
+    return found
+
+
+def _numbered(names: Sequence[str]) -> dict[str, int]:
+    """Return how many numbered children each module has."""
+    found: dict[str, int] = {}
+    for name in names:
+        parts = name.split(".")
+        for place, part in enumerate(parts):
+            if part.isdigit():
+                path = ".".join(parts[:place])
+                found[path] = max(found.get(path, 0), int(part) + 1)
+    return found
 
 
 def _spread(parameter: Any) -> float:
@@ -107,7 +148,7 @@ def _role(
     if not grown:
         return "fixed", 1.0, 1.0
     uses = [
-        _use(operation, operand, operations)
+        _use(operation, operand)
         for operation in operations
         for operand in operation.operands
         if operand.parameter == name
@@ -125,8 +166,8 @@ def _role(
             continue
         if use is None:
             raise InvalidData(
-                f"{name}, of shape {tuple(shape)}, is used in a way that is not known; allowed: linear "
-                "layers, convolutions, embeddings, matrix products, sums and products by entries."
+                f"{name}, of shape {tuple(shape)}, is reshaped before its use, so that its inputs and "
+                "outputs are not known; allowed: transpositions."
             )
         inputs, outputs = use
         fan_in = math.prod(growth[axis] for axis in inputs)
@@ -145,13 +186,17 @@ def _role(
     raise InvalidData(f"{name} is used as {' and as '.join(roles)}; allowed: one role.")
 
 
-def _use(
-    operation: Operation, operand: Operand, operations: Sequence[Operation]
-) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-    """Return the axes of a parameter that an operation sums over, and those of its outputs."""
+def _use(operation: Operation, operand: Operand) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """Return the axes of a parameter that an operation sums over, and those of its outputs.
+
+    None if the parameter was reshaped, so that its axes are not known.
+    """
     axes = operand.axes
+    if operation.function == "einsum":
+        return _einsum_axes(operation, operand)
     if len(operand.shape) < 2:
-        return (), _all(axes, operand)
+        summed = operation.function in _VECTOR_PRODUCTS
+        return (_all(axes, operand), ()) if summed else ((), _all(axes, operand))
     if operation.function in _PACKED:
         return _LINEAR
     if operation.function in _MATRIX_PRODUCTS:
@@ -162,15 +207,17 @@ def _use(
         if axes is None:
             return None
         return ((axes[-2],), (axes[-1],)) if second else ((axes[-1],), (axes[-2],))
-    if operation.function == "einsum":
-        return _einsum_axes(operation, operand)
     known = _AXES.get(operation.function, {}).get(operand.slot)
     if known is not None:
         if axes is None:
             return None
         return tuple(axes[a] for a in known[0]), tuple(axes[a] for a in known[1])
-    # Sums and products by entries, concatenations and norms: one number a unit.
-    return (), _all(axes, operand)
+    if operation.function not in _BY_ENTRIES:
+        raise InvalidData(
+            f"{operand.parameter} is used by {operation.function}, which is not known; allowed: linear "
+            "layers, convolutions, embeddings, matrix products, sums and products by entries."
+        )
+    return (), _all(axes, operand)  # one number a unit
 
 
 def _all(axes: tuple[int, ...] | None, operand: Operand) -> tuple[int, ...]:
@@ -205,20 +252,26 @@ def multipliers(operations: Sequence[Operation]) -> dict[str, float]:
     A number on the outputs of a layer belongs to this layer; a number on anything else belongs to the
     layers that read it. Numbers on attention scores belong to no weight.
     """
-    found: dict[str, float] = {}
-    for operation in operations:
-        for operand in operation.operands:
-            if operand.parameter and operand.factor != 1:
-                found[operand.parameter] = found.get(operand.parameter, 1.0) * operand.factor
+    outputs, inputs = [1.0] * len(operations), [1.0] * len(operations)  # numbers of each layer
     for place, operation in enumerate(operations):
         if operation.number is None:
             continue
-        reached = [operations[later] for later in _reached(operations, place)[0]]
-        if any(later.function in _SCORES and len(later.data) == 2 for later in reached):
+        scored = [operations[later] for later in _reached(operations, place, masks=True)[0]]
+        if any(later.function in _SCORES and len(later.data) == 2 for later in scored):
             continue
-        weights = _before(operations, place) or _after(operations, place)
-        for name in dict.fromkeys(weights):
-            found[name] = found.get(name, 1.0) * operation.number
+        before = _before(operations, place)
+        if before is not None:
+            outputs[before] *= operation.number
+        else:
+            for layer in _reached(operations, place)[0]:
+                inputs[layer] *= operation.number
+    found: dict[str, float] = {}
+    for operation, number, of_inputs in zip(operations, outputs, inputs, strict=True):
+        for operand in operation.operands:
+            # a bias is not multiplied by a number on the inputs; used again, a weight has one number
+            own = operand.factor * number * (of_inputs if len(operand.shape) > 1 else 1.0)
+            if operand.parameter:
+                found.setdefault(operand.parameter, own)
     return found
 
 
@@ -227,28 +280,17 @@ def _passes(operation: Operation) -> bool:
     return operation.function in VIEWS or operation.number is not None
 
 
-def _before(operations: Sequence[Operation], place: int) -> list[str]:
-    """Weights of the layer whose outputs an operation reads, through views."""
+def _before(operations: Sequence[Operation], place: int) -> int | None:
+    """Layer whose outputs an operation reads, through views; None without."""
     origin = operations[place].operands[0].origin
     while origin is not None:
         operation = operations[origin]
-        if parameters := [operand.parameter for operand in operation.operands if operand.parameter]:
-            kept = ("add", "mul", "layer_norm", "batch_norm", "group_norm", "rms_norm")
-            return [] if operation.function.strip("_") in kept else parameters
+        if any(operand.parameter for operand in operation.operands):
+            return None if operation.function in _BY_ENTRIES else origin
         if not _passes(operation):
-            return []
+            return None
         origin = operation.operands[0].origin
-    return []
-
-
-def _after(operations: Sequence[Operation], place: int) -> list[str]:
-    """Weights of the layers that read the result of an operation, through views."""
-    return [
-        operand.parameter
-        for later in _reached(operations, place)[0]
-        for operand in operations[later].operands
-        if operand.parameter and len(operand.shape) > 1
-    ]
+    return None
 
 
 _SCORES = ("matmul", "__matmul__", "bmm", "baddbmm", "einsum")
@@ -264,11 +306,14 @@ def score_scale(operations: Sequence[Operation]) -> tuple[float, float] | None:
             size = operation.operands[0].shape[-1]
             return float(size), float(operation.options.get("scale") or size**-0.5)
         if operation.function in _SCORES and len(operation.data) == 2:
-            reached, number = _reached(operations, place)
+            reached, number = _reached(operations, place, masks=True)
             if not any(operations[later].function == "softmax" for later in reached):
                 continue
             for before, scaled in enumerate(operations[:place]):
-                if scaled.number is not None and place in _reached(operations, before)[0]:
+                if (
+                    scaled.number is not None
+                    and place in _reached(operations, before, masks=True)[0]
+                ):
                     number *= scaled.number
             return float(_contracted(operation)), number
     return None
@@ -288,20 +333,21 @@ def _contracted(operation: Operation) -> int:
     return math.prod(size for letter, size in sizes.items() if letter not in right)
 
 
-def _reached(operations: Sequence[Operation], place: int) -> tuple[list[int], float]:
-    """Return the operations that read a result through views, numbers and masks; and these numbers."""
+def _reached(
+    operations: Sequence[Operation], place: int, *, masks: bool = False
+) -> tuple[list[int], float]:
+    """Return the operations that read a result through views and numbers; and these numbers.
+
+    With ``masks`` also through sums and fillings, as of attention scores.
+    """
     passed, reached, number = {place}, [], 1.0
     for later in range(place + 1, len(operations)):
         operation = operations[later]
         if not passed & {operand.origin for operand in operation.operands}:
             continue
         reached.append(later)
-        if _passes(operation) or operation.function in (
-            "add",
-            "__add__",
-            "__iadd__",
-            "masked_fill",
-        ):
+        masked = operation.function in ("add", "__add__", "__iadd__", "masked_fill")
+        if _passes(operation) or (masks and masked):
             passed.add(later)
             number *= operation.number or 1.0
     return reached, number

@@ -39,6 +39,8 @@ class WidthRules:
         "of its own".
     structure : mapping of str to int
         Numbers of layers, residual connections, gates, attention and so on in the forward pass.
+    branches : float
+        Number by which residual branches must be multiplied, as their number grows; 1 otherwise.
     queries : float
         Number by which queries of attention must be multiplied where heads grow; 1 where none does.
     """
@@ -48,6 +50,7 @@ class WidthRules:
     parametrisation: str
     structure: Mapping[str, int]
     queries: float = 1.0
+    branches: float = 1.0
 
     @property
     def width_ratio(self) -> float:
@@ -61,6 +64,7 @@ class WidthRules:
             "parametrisation": self.parametrisation,
             "width_ratio": self.width_ratio,
             "query_multiplier": self.queries,
+            "branch_multiplier": self.branches,
             "structure": dict(self.structure),
             "parameters": [row.to_dict() for row in self.parameters],
         }
@@ -120,12 +124,20 @@ def width_rules(
     if heads is not None and base_heads is not None:
         # scores times head size stay the same; 1 / sqrt(head size) is usual instead (widths 3)
         queries = base_heads[0] * base_heads[1] / (heads[0] * heads[1])
+    depth = max((row.depth for row in roles), default=1.0)
+    counts = structure(operations)
+    if depth != 1 and "residual connections" not in counts:
+        raise InvalidData(
+            "the number of blocks differs, and the forward pass has no residual connections; allowed: "
+            "factors with the depth of residual networks alone."
+        )
     return WidthRules(
         tuple(factors_of(row, chosen) for row in roles),
         chosen,
         parametrisation(roles),
-        structure(operations),
+        counts,
         queries,
+        depth**-0.5,
     )
 
 

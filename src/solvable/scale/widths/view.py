@@ -72,6 +72,11 @@ def rule_sentences(rules: WidthRules) -> list[str]:
             f"Heads of attention grow with the width: multiply the queries by {rules.queries:.4g} in "
             "forward, so that scores do not grow, or let the number of heads grow instead."
         )
+    if rules.branches != 1:
+        found.append(
+            f"The number of blocks grows: multiply the output of each residual branch by "
+            f"{rules.branches:.4g} in forward."
+        )
     tied = [row for row in rules.parameters if row.output != 1]
     if tied:
         found.append(

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from solvable.errors import InvalidParameter
-from solvable.models.attention.indexed import descent
-from solvable.models.attention.indexed.descent import descended
-from solvable.models.attention.indexed.measure import draw_weights, measure
+from solvable.models.attention.indexed import measure as measurement
+from solvable.models.attention.indexed.measure import descended, draw_weights, measure
 from solvable.models.attention.indexed.parameters import STARTS, IndexedParameters
 from solvable.models.attention.indexed.predict import predict
 from solvable.operators.sensors import TokenSensors
@@ -39,7 +38,7 @@ def test_posterior_draws_of_gradient_descent():
 
 def test_labels_that_are_not_reproduced_give_no_errors(monkeypatch):
     setting = IndexedParameters(dimension=20, sample_ratio=0.1, estimator="gradient-descent")
-    monkeypatch.setattr(descent, "LEARNING_RATE", 100.0)
+    monkeypatch.setattr(measurement, "LEARNING_RATE", 100.0)
     row = measure(setting, np.random.default_rng(0))
     assert row["converged"] == 0
     assert row["matrix_error"] is None

@@ -12,7 +12,6 @@ from solvable.models.hierarchy.grammar.bounds import (
     feature_count,
     frequency_errors,
     guaranteed_samples,
-    layerwise_guarantee,
     level_samples,
     separation_bound,
 )
@@ -127,47 +126,3 @@ def test_share_of_grammars_with_distinct_laws():
 def test_values_out_of_range_are_refused():
     with pytest.raises(InvalidParameter, match="separation is 0"):
         bandwidth(separation=0, overlap=0.1)
-
-
-def test_guarantees_collect_the_bounds_of_all_levels():
-    sizes = {"vocabulary": 16, "rules": 8, "branching": 2, "depth": 3}
-    printed, corrected = (layerwise_guarantee(**sizes, corrected=c) for c in (False, True))
-    # The two corrections: a factor |P| of Lemma 18 and a factor 2 of the bandwidth of Lemma 10.
-    np.testing.assert_allclose(corrected.level_samples / printed.level_samples, 16 * 8)
-    assert printed.bandwidth / corrected.bandwidth == pytest.approx(2)
-    # 20^(L - 1) / m and V² m² s L log² make the guarantee 10^7 times n_c m^L or more.
-    assert printed.samples[-1] > 1e7 * 16 * 8**3
-    np.testing.assert_allclose(printed.separation, [1, 160**-0.5, 1 / 160])
-
-
-BAD = {
-    "vocabulary": [0, 1, "a", 10**400],
-    "rules": [0, 17, "a", 10**400],
-    "branching": [0, 1, 2.5, None],
-    "depth": [0, 500, 10**9, 2.5, "a"],
-    "classes": [1, -1, None],
-    "accuracy": [0, 1.5, "a", np.nan],
-    "overlap": [0, 2.0, 1.01, None],
-    "failure": [0, -1, 1.5, "a"],
-    "corrected": [1, "yes", None],
-}
-
-
-@pytest.mark.parametrize("name", BAD)
-def test_guarantees_of_impossible_values_are_refused_in_one_line(name):
-    sizes = {"vocabulary": 16, "rules": 8, "branching": 2, "depth": 3}
-    for value in BAD[name]:
-        with pytest.raises(InvalidParameter, match="allowed") as raised:
-            layerwise_guarantee(**(sizes | {name: value}))
-        assert "\n" not in str(raised.value)
-
-
-def test_guarantees_at_the_ends_of_their_ranges_are_numbers():
-    sizes = {"vocabulary": 2**100, "rules": 1, "branching": 2, "depth": 100}
-    tolerances = dict.fromkeys(("accuracy", "overlap", "failure"), 1e-100)
-    for result in (
-        layerwise_guarantee(**sizes, **tolerances),
-        layerwise_guarantee(**sizes, overlap=1),
-    ):
-        for values in (result.samples, result.level_samples, result.steps, result.bandwidth):
-            assert np.isfinite(values).all()

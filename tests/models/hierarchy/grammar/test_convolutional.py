@@ -7,8 +7,10 @@ import pytest
 
 from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter, NotConverged
-from solvable.models.hierarchy.grammar.learner.convolutional import HierarchicalCNN
-from solvable.models.hierarchy.grammar.learner.fully_connected import FullyConnectedNetwork
+from solvable.models.hierarchy.grammar.learner.convolutional import (
+    FullyConnectedNetwork,
+    HierarchicalCNN,
+)
 from solvable.models.hierarchy.target import RandomHierarchy
 
 TARGET = RandomHierarchy(vocabulary=6, rules=3, branching=2, depth=3, seed=0)

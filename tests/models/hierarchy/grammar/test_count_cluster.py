@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from solvable.errors import InvalidData, InvalidParameter
-from solvable.models.hierarchy.grammar.learner.clusters import cluster_rows
-from solvable.models.hierarchy.grammar.learner.count_cluster import CountClusterClassifier
+from solvable.models.hierarchy.grammar.learner.count_cluster import (
+    CountClusterClassifier,
+    cluster_rows,
+)
 from solvable.models.hierarchy.target import RandomHierarchy
 
 

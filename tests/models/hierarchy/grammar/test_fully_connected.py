@@ -7,7 +7,7 @@ import pytest
 
 from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter
-from solvable.models.hierarchy.grammar.learner.fully_connected import FullyConnectedNetwork
+from solvable.models.hierarchy.grammar.learner.convolutional import FullyConnectedNetwork
 from solvable.models.hierarchy.target import RandomHierarchy
 
 TARGET = RandomHierarchy(vocabulary=4, rules=2, branching=2, depth=3, seed=0)

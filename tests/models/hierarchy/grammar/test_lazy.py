@@ -7,8 +7,8 @@ import pytest
 
 from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter
-from solvable.models.hierarchy.grammar.learner import lazy
-from solvable.models.hierarchy.grammar.learner.lazy import LazyCNNClassifier, lazy_kernel
+from solvable.models.hierarchy.grammar.learner import kernel
+from solvable.models.hierarchy.grammar.learner.kernel import LazyCNNClassifier, lazy_kernel
 from solvable.models.hierarchy.target import RandomHierarchy
 
 
@@ -77,7 +77,7 @@ def test_blocks_of_rows_do_not_change_the_kernel(monkeypatch):
     rng = random_stream(1)
     X, Z = rng.integers(0, 3, (10, 4)), rng.integers(0, 3, (7, 4))
     whole = lazy_kernel(X, Z, 2, 3)
-    monkeypatch.setattr(lazy, "BLOCK_NUMBERS", 60)
+    monkeypatch.setattr(kernel, "BLOCK_NUMBERS", 60)
     np.testing.assert_array_equal(lazy_kernel(X, Z, 2, 3), whole)
 
 

@@ -13,9 +13,11 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import cross_val_score
 
 from solvable.errors import InvalidData, InvalidParameter
-from solvable.models.hierarchy.grammar.learner.count_cluster import CountClusterClassifier
+from solvable.models.hierarchy.grammar.learner.count_cluster import (
+    CountClusterClassifier,
+    OneStepClusterClassifier,
+)
 from solvable.models.hierarchy.grammar.learner.layerwise import LayerwiseRBFClassifier
-from solvable.models.hierarchy.grammar.learner.one_step import OneStepClusterClassifier
 from solvable.models.hierarchy.grammar.learner.strings import depth_of, symbol_codes
 from solvable.models.hierarchy.target import RandomHierarchy
 

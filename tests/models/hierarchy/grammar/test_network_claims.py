@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from solvable.frame.points import Point
-from solvable.models.hierarchy.grammar.accuracy import log_strings, reach
-from solvable.models.hierarchy.grammar.network_claims import NETWORK_CLAIMS
+from solvable.models.hierarchy.grammar.claims import NETWORK_CLAIMS, log_strings, reach
 from solvable.models.hierarchy.grammar.parameters import RandomHierarchyParameters
 from solvable.models.hierarchy.grammar.system import PRESETS
 

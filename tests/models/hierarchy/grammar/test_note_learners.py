@@ -9,10 +9,12 @@ import pytest
 from sklearn.kernel_ridge import KernelRidge
 
 from solvable.models.hierarchy.derivations import expand_down
-from solvable.models.hierarchy.grammar.learner.count_cluster import CountClusterClassifier
+from solvable.models.hierarchy.grammar.learner.count_cluster import (
+    CountClusterClassifier,
+    gradient_distances,
+)
 from solvable.models.hierarchy.grammar.learner.filters import fourier_pairs, ridge_weights
 from solvable.models.hierarchy.grammar.learner.layerwise import LayerwiseRBFClassifier
-from solvable.models.hierarchy.grammar.learner.one_step import gradient_distances
 from solvable.models.hierarchy.rules import draw_rules, zipf_law
 from solvable.models.hierarchy.target import RandomHierarchy
 from solvable.operators.lift import RandomLift

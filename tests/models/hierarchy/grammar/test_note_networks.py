@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from solvable.models.hierarchy.grammar.learner.convolutional import HierarchicalCNN
-from solvable.models.hierarchy.grammar.learner.fully_connected import FullyConnectedNetwork
-from solvable.models.hierarchy.grammar.learner.kernel import KernelClassifier
-from solvable.models.hierarchy.grammar.learner.lazy import LazyCNNClassifier
+from solvable.models.hierarchy.grammar.learner.convolutional import (
+    FullyConnectedNetwork,
+    HierarchicalCNN,
+)
+from solvable.models.hierarchy.grammar.learner.kernel import KernelClassifier, LazyCNNClassifier
 from solvable.models.hierarchy.target import RandomHierarchy
 
 RATIOS = np.array([0.5, 1.0, 2**0.5, 2.0, 4.0])

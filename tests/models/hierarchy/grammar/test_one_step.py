@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from solvable.errors import InvalidParameter
-from solvable.models.hierarchy.grammar.learner.one_step import (
+from solvable.models.hierarchy.grammar.learner.count_cluster import (
     OneStepClusterClassifier,
     count_gradients,
     gradient_distances,

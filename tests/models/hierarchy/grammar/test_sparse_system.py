@@ -8,13 +8,15 @@ from scipy.stats import binom
 from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter
 from solvable.frame.points import Point
+from solvable.models.hierarchy.grammar.claims import sparsity_power
 from solvable.models.hierarchy.grammar.learner.convolutional import HierarchicalCNN
-from solvable.models.hierarchy.grammar.learner.count_cluster import CountClusterClassifier
-from solvable.models.hierarchy.grammar.learner.one_step import gradient_distances
+from solvable.models.hierarchy.grammar.learner.count_cluster import (
+    CountClusterClassifier,
+    gradient_distances,
+)
 from solvable.models.hierarchy.grammar.measure import label_counts, measure
 from solvable.models.hierarchy.grammar.parameters import RandomHierarchyParameters
 from solvable.models.hierarchy.grammar.predict import predict
-from solvable.models.hierarchy.grammar.sparse_claims import sparsity_power
 from solvable.models.hierarchy.grammar.theory import (
     leaf_counts,
     level_thresholds,

@@ -15,10 +15,11 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import log_loss
 
 from solvable.errors import InvalidData, InvalidParameter
-from solvable.models.hierarchy.grammar.learner.convolutional import HierarchicalCNN
-from solvable.models.hierarchy.grammar.learner.fully_connected import FullyConnectedNetwork
-from solvable.models.hierarchy.grammar.learner.kernel import KernelClassifier
-from solvable.models.hierarchy.grammar.learner.lazy import LazyCNNClassifier
+from solvable.models.hierarchy.grammar.learner.convolutional import (
+    FullyConnectedNetwork,
+    HierarchicalCNN,
+)
+from solvable.models.hierarchy.grammar.learner.kernel import KernelClassifier, LazyCNNClassifier
 from solvable.models.hierarchy.grammar.learner.transformer import TransformerClassifier
 from solvable.models.hierarchy.target import RandomHierarchy
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from solvable.errors import InvalidParameter
-from solvable.models.quadratic.network.bayes import bayes_optimal
 from solvable.models.quadratic.network.errors import optimal_regularisation
+from solvable.models.quadratic.network.solutions import bayes_optimal
 from solvable.spectra.measures import discrete, power_law
 from solvable.spectra.product_measure import marchenko_pastur
 from solvable.spectra.thresholds import bayes_perfect_recovery_threshold

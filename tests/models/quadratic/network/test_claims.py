@@ -149,7 +149,7 @@ def test_where_no_expansion_holds_claims_say_so(change):
     found = verdicts([Point(setting.model_dump(), [record] * 3, prediction)])
     for name in ("test-error", "train-error", "rank", "spectrum", "feature-errors"):
         assert found[name].status == "not testable"
-        assert "exceeds a quarter of the limit" in found[name].reason
+        assert "at most a quarter of the limit" in found[name].reason
 
 
 def test_what_cannot_be_tested_says_what_would(make):
@@ -163,7 +163,7 @@ def test_what_cannot_be_tested_says_what_would(make):
     found = verdicts([point])
     for name in ("test-error", "train-error", "spectrum", "feature-errors", "perfect-recovery"):
         assert found[name].status == "not testable"
-    assert "n/d is below 10" in found["test-error"].reason
+    assert "n/d of at least 10" in found["test-error"].reason
     assert "preset control" in found["control-is-closer"].reason
     assert "network_samples" in found["network-is-convex"].reason
     assert "sample_ratio" in found["training-data-tell-the-test-error"].reason

@@ -13,7 +13,7 @@ from solvable.models.quadratic.network.feature_groups import (
     group_sizes,
     grouped,
 )
-from solvable.models.quadratic.network.finite_features import finite_group_errors, noise_of_samples
+from solvable.models.quadratic.network.finite_size import finite_group_errors, noise_of_samples
 from solvable.models.quadratic.network.measure import measure
 from solvable.models.quadratic.network.parameters import QuadraticParameters
 from solvable.models.quadratic.network.predict import predict

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from solvable.models.quadratic.network.bayes import bayes_optimal
 from solvable.models.quadratic.network.errors import decompose_error
+from solvable.models.quadratic.network.solutions import bayes_optimal
 from solvable.models.quadratic.network.theory import quadratic_curve, solve_quadratic
 from solvable.spectra.denoiser import feature_errors
 from solvable.spectra.free_convolution import SpectralLaw

@@ -4,10 +4,6 @@ import numpy as np
 import pytest
 
 from solvable.errors import InvalidParameter, NotConverged
-from solvable.models.quadratic.network.bulk import (
-    interpolation_peak_risk,
-    noise_only,
-)
 from solvable.models.quadratic.network.errors import optimal_regularisation
 from solvable.models.quadratic.network.phase_laws import (
     QuadraticPhase,
@@ -16,7 +12,12 @@ from solvable.models.quadratic.network.phase_laws import (
     truncated_constant,
     truncated_risk,
 )
-from solvable.models.quadratic.network.phases import PowerLawPhases, quadratic_phase
+from solvable.models.quadratic.network.phases import (
+    PowerLawPhases,
+    interpolation_peak_risk,
+    noise_only,
+    quadratic_phase,
+)
 from solvable.models.quadratic.network.theory import solve_quadratic
 from solvable.spectra.free_convolution import SpectralLaw
 from solvable.spectra.functionals import truncated_moments

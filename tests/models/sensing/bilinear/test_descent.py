@@ -5,7 +5,7 @@ import pytest
 
 from solvable.arrays import random_stream
 from solvable.errors import NotConverged
-from solvable.models.sensing.bilinear.descent import descended
+from solvable.models.sensing.bilinear.measure import descended
 
 
 def drawn(d, L, r, ratio, seed):

@@ -9,15 +9,16 @@ from solvable.arrays import random_stream
 from solvable.message_passing.matrix_channels import GaussianIndices
 from solvable.message_passing.rectangular_signal import RectangularSignal
 from solvable.message_passing.signal_evolution import signal_evolution
-from solvable.models.sensing.bilinear.limits import (
+from solvable.models.sensing.bilinear.measure import estimate_by_messages, measure
+from solvable.models.sensing.bilinear.parameters import BilinearParameters
+from solvable.models.sensing.bilinear.predict import (
+    curve,
     infinite_aspect_error,
+    predict,
     recovery_ratio,
     ridge_error,
     weak_recovery,
 )
-from solvable.models.sensing.bilinear.measure import estimate_by_messages, measure
-from solvable.models.sensing.bilinear.parameters import BilinearParameters
-from solvable.models.sensing.bilinear.predict import curve, predict
 from solvable.operators.rectangular_sensors import BilinearSensors
 
 

@@ -9,7 +9,7 @@ import studies
 from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter
 from solvable.frame.points import NO_PREDICTION
-from solvable.models.quadratic.network.bayes import bayes_optimal
+from solvable.models.quadratic.network.solutions import bayes_optimal
 from solvable.models.sensing.matrix.claims import CLAIMS
 from solvable.models.sensing.matrix.measure import draw_signal
 from solvable.models.sensing.matrix.parameters import MatrixSensingParameters

@@ -8,6 +8,7 @@ from math import inf
 import numpy as np
 
 from solvable.frame.agreement import Agreement, Cell
+from solvable.frame.conditions import above, at_least, not_
 from solvable.frame.estimates import Contrast, Estimate
 from solvable.frame.points import Point
 from solvable.models.attention.indexed.theory import peakedness
@@ -21,11 +22,6 @@ def descends(cell: Cell) -> bool:
 def far_from_recovery(cell: Cell) -> bool:
     """Return True for gradient descent below half the sample ratio of exact recovery."""
     return descends(cell) and cell.setting.sample_ratio < cell.predicted("recovery_ratio") / 2
-
-
-def passes(point: Point) -> bool:
-    """Return True for message passing."""
-    return bool(point.setting.estimator == "message-passing")
 
 
 def collapsed(points: Sequence[Point]) -> tuple[float, float] | None:
@@ -85,13 +81,11 @@ def lead_of_last_layer(point: Point) -> np.ndarray | None:
     return point.values("first_layer_error") - point.values("last_layer_error")
 
 
-def judged(cell: Cell) -> bool:
-    """Return True for message passing with d at least 30 and a predicted matrix error above 0.005."""
-    return (
-        not descends(cell)
-        and cell.setting.dimension >= 30
-        and cell.predicted("finite_size_matrix_error") > 0.005
-    )
+JUDGED = {
+    "estimator": not_("gradient-descent"),
+    "dimension": at_least(30),
+    "finite_size_matrix_error": above(0.005),
+}
 
 
 def allowed(cell: Cell) -> float:
@@ -126,9 +120,8 @@ CLAIMS = (
         "1/d.",
         "matrix_error", "derivations/attention (1), (4); derivations/sensing (3), (22)",
         expected="finite_size_matrix_error", within=allowed, relative=True,
-        because=SECOND, where=judged, power=0.2,
-        missing="no point has at least 30 dimensions and a predicted matrix error above 0.005; lower "
-        "sample_ratio or raise noise",
+        because=SECOND, where=JUDGED, power=0.2,
+        missing="lower sample_ratio or raise noise",
     ),
     Agreement(
         "error-of-attention",
@@ -136,16 +129,14 @@ CLAIMS = (
         "test_error", "derivations/attention (6), (7)", expected="finite_size_test_error", relative=True,
         within=lambda cell: allowed(cell) + 0.02 * peakedness(cell.setting),
         because=SECOND + " Plus 0.02 times the excess kurtosis of a diagonal index.",
-        where=lambda cell: judged(cell) and cell.setting.activation != "linear", power=0.2,
-        missing="no point has activation softmax or hardmax, at least 30 dimensions and a predicted "
-        "matrix "
-        "error above 0.005",
+        where={**JUDGED, "activation": not_("linear")}, power=0.2,
     ),
     Contrast(
         "recovery-without-noise",
         "Without noise the weights are recovered exactly above recovery_ratio, but not below.",
         "derivations/attention (1), (5)", metric="matrix_error", expected="finite_size_matrix_error",
-        where=passes, across="recovery_ratio", along="sample_ratio", below=(0.5, 0.9), above=(1.0, inf),
+        where={"estimator": "message-passing"}, across="recovery_ratio", along="sample_ratio",
+        below=(0.5, 0.9), above=(1.0, inf),
         within=0.06, relative=True, power=0.2,
         because="6 % for terms of order 1/d, which the prediction leaves out.",
         missing="needed: points with noise 0 at 0.5 to 0.9 times recovery_ratio, and points above "
@@ -156,7 +147,7 @@ CLAIMS = (
         "The errors of different numbers of tokens differ at equal n/d², and agree at equal k n/d² up to "
         "the first order in 1/d.",
         "derivations/attention (1), (5)", estimate=collapsed, apart=("tokens", "sample_ratio"), fewest=3,
-        where=lambda point: passes(point) and point.setting.activation == "softmax", within=0.03,
+        where={"estimator": "message-passing", "activation": "softmax"}, within=0.03,
         power=0.25,
         because="Terms of second order in 1/d of the four errors.",
         missing="needed: two numbers of tokens with points at equal n/d² and at equal k n/d²; run with "
@@ -183,8 +174,8 @@ CLAIMS = (
         expected=lambda point: None
         if point.prediction.get("last_layer_error") is None
         else point.predicted("first_layer_error") - point.predicted("last_layer_error"),
-        within=0.05, where=lambda cell: cell.setting.dimension >= 40, power=0.5,
+        within=0.05, where={"layers": 2, "dimension": at_least(40)}, power=0.5,
         because="Most of the terms of order 1/d of the two errors cancel.",
-        missing=TWO_LAYERS,
+        missing="run with --preset layers",
     ),
 )  # fmt: skip

@@ -151,10 +151,7 @@ def _mixing(
     a, b = _logistic(u0), _logistic(u1)
     # B = skip I + softmax; the contrasts of B h B^T are (B11 - B21) ((B11, -B12), (-B21, B22)) w
     common = a + b + (skip - 1)
-    return (
-        (common * (skip + a), common * (a - 1)),
-        (common * (b - 1), common * (skip + b)),
-    )
+    return ((common * (skip + a), common * (a - 1)), (common * (b - 1), common * (skip + b)))
 
 
 def _dot(row: tuple[np.ndarray, np.ndarray], vector: np.ndarray) -> np.ndarray:

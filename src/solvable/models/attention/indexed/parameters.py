@@ -8,11 +8,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from solvable.frame.parameters import Limit, Parameters, Size, memory
-from solvable.message_passing.attention_channels import (
-    TABLES,
-    HardmaxAttention,
-    SoftmaxAttention,
-)
+from solvable.message_passing.attention_channels import TABLES, HardmaxAttention, SoftmaxAttention
 from solvable.message_passing.matrix_channels import GaussianIndices
 from solvable.message_passing.signal_laws import SymmetricSignal
 from solvable.models.attention.indexed.layers import TwoLayerAttention

@@ -198,7 +198,7 @@ CLAIMS = (
     ),
     Agreement(
         "rank", "The rank of the learned matrix equals the prediction.", metric="rank_fraction",
-        where=lambda cell: cell.setting.trained == "weights" and _expands(cell), missing=SAMPLES,
+        where=(_expands, {"trained": "weights"}), missing=SAMPLES,
         source="derivations/attention (12)", power=0.3,
         within=lambda cell: 1.5 / cell.setting.dimension
         + cell.expected * _first_order(cell, "matrix_error"),

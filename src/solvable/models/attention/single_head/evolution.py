@@ -9,11 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from solvable.errors import NotConverged
-from solvable.models.attention.single_head.outputs import (
-    Output,
-    proximal,
-    responses,
-)
+from solvable.models.attention.single_head.outputs import Output, proximal, responses
 from solvable.quasi_random import sobol_normals
 from solvable.spectra.free_convolution import SpectralLaw
 from solvable.spectra.functionals import tail_rule

@@ -137,13 +137,4 @@ SPECTRUM = Spectrum(
 )  # fmt: skip
 
 
-PANELS = (
-    ERROR,
-    NOISELESS,
-    TEST,
-    TRAIN,
-    RANK,
-    PARTS,
-    TRAINING,
-    SPECTRUM,
-)
+PANELS = (ERROR, NOISELESS, TEST, TRAIN, RANK, PARTS, TRAINING, SPECTRUM)

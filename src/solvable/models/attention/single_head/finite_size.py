@@ -105,10 +105,8 @@ def finite_size(
     samples: int,
     exponent: float = 0.0,
 ) -> FiniteSize:
-    """First order in 1/d for a Wishart target, from samples in `size` dimensions.
-
-    With an exponent, the target is the power law in exactly `size` dimensions.
-    """
+    """First order in 1/d for a Wishart target, from samples in `size` dimensions."""
+    # With an exponent, the target is the power law in exactly `size` dimensions.
     # E Tr S*² / d = 1 + r/d + 1/d of a Wishart matrix; a power law has the sum of its squares
     energy = 0.0 if exponent else 1.0
     if state.rank_fraction == 0:
@@ -317,11 +315,9 @@ class _Order:
         return float(np.mean(np.einsum("ni,nij,nj->n", slope, bend, slope)) / 2)
 
     def _envelope(self, learned: Learned) -> tuple[float, float, Responses]:
-        """Mean over Gaussian indices of the minimum over z of loss + (z - omega)² / (2 Sigma).
-
-        Also return the derivative of this mean in the variance Q + Delta / 2 of the noisy indices, and
-        the responses of the samples.
-        """
+        """Mean over Gaussian indices of the minimum over z of loss + (z - omega)² / (2 Sigma)."""
+        # Also return the derivative of this mean in the variance Q + Delta / 2 of the noisy indices,
+        # and the responses of the samples.
         one, output = self.one, self.one.output
         k, points = output.size, _whitened_points(2 * output.size, POINTS)
         total, m = one.energy + one.noise / 2, learned.overlap

@@ -10,12 +10,7 @@ import numpy as np
 
 from solvable.arrays import random_stream
 from solvable.errors import NotConverged
-from solvable.models.attention.single_head.outputs import (
-    SoftmaxOutput,
-    forces,
-    losses,
-    turn_of,
-)
+from solvable.models.attention.single_head.outputs import SoftmaxOutput, forces, losses, turn_of
 from solvable.operators.sensors import TokenSensors
 
 

@@ -7,11 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from solvable.frame.points import Metrics
-from solvable.models.attention.single_head.learner import (
-    contrasts_of,
-    train_head,
-    train_matrix,
-)
+from solvable.models.attention.single_head.learner import contrasts_of, train_head, train_matrix
 from solvable.models.attention.single_head.outputs import SoftmaxOutput
 from solvable.models.attention.single_head.parameters import NOISELESS_PENALTY, SingleHeadParameters
 from solvable.operators.sensors import TokenSensors

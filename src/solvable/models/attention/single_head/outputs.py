@@ -8,11 +8,7 @@ from typing import Protocol, TypeGuard
 
 import numpy as np
 
-from solvable.models.attention.single_head.two_tokens import (
-    Responses,
-    gap_proximal,
-    gap_responses,
-)
+from solvable.models.attention.single_head.two_tokens import Responses, gap_proximal, gap_responses
 
 
 class Output(Protocol):

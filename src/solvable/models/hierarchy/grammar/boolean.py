@@ -27,23 +27,6 @@ class DeepQuadraticBoolean:
         f(x)=\sum_S\hat f_S\prod_{i\in S}x_i,\qquad |S|=2^k,\quad\hat f_S=\pm1 .
 
     The supports of one degree are disjoint, and each is the union of two supports of half the degree.
-
-    Parameters
-    ----------
-    dimension : int
-        Number :math:`d` of inputs, even, a multiple of :math:`2^{levels}`, at most :math:`2^{20}`.
-    levels : int
-        Number of levels of pairs; 0 means as many as :math:`d` can be halved.
-    seed : int
-        Seed of the order of the inputs and of the signs.
-
-    Raises
-    ------
-    InvalidParameter
-        If a parameter is not an integer in its range, or the dimension cannot be halved so often.
-
-    Notes
-    -----
     Sources: arXiv:2601.19756, Appendix C; derivations/hierarchy (23).
 
     Examples
@@ -56,8 +39,11 @@ class DeepQuadraticBoolean:
     """
 
     dimension: int = 16
+    """Number :math:`d` of inputs, even, a multiple of :math:`2^{levels}`, at most :math:`2^{20}`."""
     levels: int = 0
+    """Number of levels of pairs; 0 means as many as :math:`d` can be halved."""
     seed: int = 0
+    """Seed of the order of the inputs and of the signs."""
 
     def __post_init__(self) -> None:
         check_integer("dimension", self.dimension, 2)
@@ -105,27 +91,7 @@ class DeepQuadraticBoolean:
         return float(sum(len(block) for block in self.supports))
 
     def sample(self, n: int, rng: np.random.Generator | int) -> tuple[np.ndarray, np.ndarray]:
-        """Draw inputs and their targets.
-
-        Parameters
-        ----------
-        n : int
-            Number of samples, at least 1.
-        rng : Generator or int
-            Source of the random numbers, or a seed.
-
-        Returns
-        -------
-        X : ndarray of shape (n, d)
-            Signs -1 and 1.
-        y : ndarray of shape (n,)
-            Values of the target.
-
-        Raises
-        ------
-        InvalidParameter
-            If `n` is not a positive integer or `rng` neither a seed nor a Generator.
-        """
+        """Draw inputs -1 and 1, shape (n, d), and the values of the target, shape (n,)."""
         generator = stream_of(rng, "samples")
         check_integer("n", n, 1)
         X = generator.choice(np.array([-1, 1], dtype=np.int8), size=(n, self.dimension))
@@ -143,22 +109,8 @@ class DeepQuadraticBoolean:
     def recover(self, X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
         """Find the products from samples, level by level, by pairs of the products of the level below.
 
-        Parameters
-        ----------
-        X : ndarray of shape (n, d)
-            Signs.
-        y : ndarray of shape (n,)
-            Values of the target.
-
-        Returns
-        -------
-        tuple of ndarray
-            Inputs of the products of level k, shape (number, 2 ** k); equal to `supports` on success.
-
-        Raises
-        ------
-        InvalidData
-            If X is not an array of signs with d columns, or y not one finite number for each row.
+        The inputs of the products of level k have shape (number, 2 ** k); they equal `supports` on
+        success.
         """
         signs = _array("X", X)
         if signs.ndim != 2 or signs.shape[1] != self.dimension:
@@ -175,11 +127,9 @@ class DeepQuadraticBoolean:
 def recovered_supports(
     X: np.ndarray, y: np.ndarray, *, levels: int, threshold: float = 0.5
 ) -> tuple[np.ndarray, ...]:
-    """Find the products level by level, shape (number, 2^k) for level k; empty where none is found.
-
-    Each level keeps the pairs of products of the level below whose mean product with the residual
-    exceeds the threshold, then all products so far are fitted by least squares.
-    """
+    """Find the products level by level, shape (number, 2^k) for level k; empty where none is found."""
+    # Each level keeps the pairs of products of the level below whose mean product with the residual
+    # exceeds the threshold, then all products so far are fitted by least squares.
     features, values = _checked_samples(X, y)
     inputs = np.arange(features.shape[1])[:, None]
     residual, fitted = values, np.empty((len(values), 0))

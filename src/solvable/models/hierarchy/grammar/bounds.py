@@ -6,121 +6,17 @@ number of samples still exceeds the measured one by many powers of ten.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import comb, log10
+from math import comb
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from solvable.errors import InvalidParameter, quoted
-from solvable.models.hierarchy.grammar.sizes import LARGEST_LOGARITHM, GrammarSizes, check_number
-
-SMALLEST_TOLERANCE = 1e-100
-"""Smallest accuracy, overlap and probability of failure; powers and ratios of these stay finite."""
-
-
-@dataclass(frozen=True)
-class LayerwiseGuarantee:
-    """Guarantees of :func:`layerwise_guarantee`; arrays belong to levels 1 to L."""
-
-    samples: np.ndarray
-    """Fresh samples for each level, up to the unknown constant (Theorem 7)."""
-    separation: np.ndarray
-    """Least distance of the label laws of two tuples that are not synonyms (Proposition 19)."""
-    level_samples: np.ndarray
-    """Samples for which a level is learned with the given accuracy (Lemma 17)."""
-    steps: np.ndarray
-    """Steps of gradient descent for which a level is learned with the given accuracy (Lemma 17)."""
-    bandwidth: float
-    """Largest bandwidth, in units of the distance of two symbols (Lemma 10)."""
-
-
-def layerwise_guarantee(
-    *, vocabulary: int, rules: int, branching: int, depth: int, classes: int = 0,
-    accuracy: float = 0.1, overlap: float = 0.01, failure: float = 0.05, corrected: bool = False,
-) -> LayerwiseGuarantee:  # fmt: skip
-    r"""Return the proven guarantees for layer-wise learning of a random hierarchy.
-
-    .. math:: N_l\le C\,V^2m^2sL\log^2(Vm/\delta)\,K^{-2}m^l,\qquad
-        \|q_\mu-q_{\mu'}\|\ge(20m)^{-(l-1)/2}=K m^{-l/2}\ \text{at}\ l=L
-
-    They are worst cases, with every unknown constant set to 1. Measured sample sizes are many powers of
-    ten smaller (:func:`solvable.theory.random_hierarchy_theory`).
-
-    Parameters
-    ----------
-    vocabulary, rules, branching, depth : int
-        V, m, s and L, at least 2, 1, 2 and 1; each tuple has one parent, so m is at most V^(s - 1).
-    classes : int
-        Number of labels; 0 means V.
-    accuracy : float
-        Allowed distance of the outputs of a level from the label laws, from 1e-100 to 1.
-    overlap : float
-        Allowed kernel between different patches, from 1e-100 to 1.
-    failure : float
-        Allowed probability of failure, from 1e-100 to 1.
-    corrected : bool
-        Whether Lemmas 10 and 18, on which the bandwidth and Lemma 17 rest, are corrected: the printed
-        bandwidth is twice too large, and the printed number of samples lacks the number of patches.
-
-    Returns
-    -------
-    LayerwiseGuarantee
-        `samples`, `separation`, `level_samples` and `steps` of each level, and `bandwidth`.
-
-    Raises
-    ------
-    InvalidParameter
-        If a number is out of range, or no grammar of these sizes exists.
-
-    Notes
-    -----
-    arXiv:2601.19756; derivations/hierarchy (20), (21), (22).
-
-    Examples
-    --------
-    >>> sizes = {"vocabulary": 16, "rules": 8, "branching": 2, "depth": 3}
-    >>> printed, corrected = (layerwise_guarantee(**sizes, corrected=c) for c in (False, True))
-    >>> float((corrected.level_samples / printed.level_samples)[-1])
-    128.0
-    """
-    grammar = GrammarSizes(vocabulary, rules, branching, depth, classes, "uniform")
-    for name, value in {"accuracy": accuracy, "overlap": overlap, "failure": failure}.items():
-        check_number(name, value, SMALLEST_TOLERANCE, 1.0)
-    if not isinstance(corrected, bool):
-        raise InvalidParameter(f"corrected is {quoted(corrected)}; allowed: True or False.")
-    if 2 * log10(vocabulary * rules) + depth * log10(20 * rules) > LARGEST_LOGARITHM - 20:
-        raise InvalidParameter(
-            f"the guarantee V² m² (20 m)^L is above 10^{LARGEST_LOGARITHM - 20:g} with vocabulary "
-            f"{vocabulary}, rules {rules} and depth {depth}; allowed: smaller sizes."
-        )
-    patches = [float(size) for size in grammar.tuples]
-    return LayerwiseGuarantee(
-        samples=guaranteed_samples(
-            vocabulary=vocabulary, rules=rules, branching=branching, depth=depth, failure=failure
-        ),
-        separation=separation_bound(rules=rules, depth=depth),
-        level_samples=np.array(
-            [
-                level_samples(accuracy=accuracy, patches=size, failure=failure, corrected=corrected)
-                for size in patches
-            ]
-        ),
-        steps=np.array(
-            [
-                descent_steps(accuracy=accuracy, patches=size, classes=grammar.n_classes)
-                for size in patches
-            ]
-        ),
-        bandwidth=bandwidth(separation=1.0, overlap=overlap, corrected=corrected),
-    )
+from solvable.errors import InvalidParameter
 
 
 def bandwidth(*, separation: float, overlap: float, corrected: bool = False) -> float:
-    """Largest bandwidth of the kernel for which different patches overlap by at most `overlap` / 2.
-
-    The printed bound is twice too large: with it, the kernel at this separation is (overlap / 2)^(1/4).
-    """
+    """Largest bandwidth of the kernel for which different patches overlap by at most `overlap` / 2."""
+    # With the printed bound the kernel at this separation is (overlap / 2)^(1/4).
     _positive(separation=separation, overlap=overlap)
     # sigma² <= 2 rho² / log(2 / eps_O) as printed, rho² / (2 log(2 / eps_O)) corrected (hierarchy 20)
     factor = 0.5 if corrected else 2.0
@@ -143,11 +39,9 @@ def frequency_errors(
     samples: ArrayLike, *, patches: float, failure: float, kappa: float = 1.0,
     corrected: bool = False,
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """Bounds on the relative error of patch frequencies and on the error of their label laws.
-
-    The printed second bound ignores that only a share of at least 1 / (kappa patches) of the samples
-    contain a given patch.
-    """
+    """Bounds on the relative error of patch frequencies and on the error of their label laws."""
+    # The printed second bound ignores that only a share of at least 1 / (kappa patches) of the samples
+    # contain a given patch.
     _positive(patches=patches, failure=failure, kappa=kappa)
     N = np.asarray(samples, float)
     # |p_hat / p - 1| <= sqrt(2 kappa |P| log(4 |P| / delta) / N) (hierarchy 21)
@@ -191,11 +85,9 @@ def separation_bound(*, rules: int, depth: int) -> np.ndarray:
 
 
 def distinct_share(*, vocabulary: int, rules: int, depth: int) -> np.ndarray:
-    """Share of grammars whose symbols all have different label laws at levels 1 to L, shape (L,).
-
-    The first symbols are equally frequent (ensemble `first`), and there are as many labels as symbols.
-    Not a number from level 2 on for more than 256 rules.
-    """
+    """Share of grammars whose symbols all have different label laws at levels 1 to L, shape (L,)."""
+    # The first symbols are equally frequent (ensemble `first`), and there are as many labels as
+    # symbols. Not a number from level 2 on for more than 256 rules.
     V, m = vocabulary, rules
     if m > 256:
         return np.array([1.0] + [np.nan] * (depth - 1))
@@ -213,10 +105,8 @@ def guaranteed_samples(
     *, vocabulary: int, rules: int, branching: int, depth: int, failure: float,
     kappa: float = 1.0, separation: float | None = None, constant: float = 1.0,
 ) -> np.ndarray:  # fmt: skip
-    """Fresh samples for levels l = 1 ... L that guarantee learning, shape (L,) (Theorem 7).
-
-    `separation` is K of the assumption |q - q'| >= K m^(-l / 2); by default that of Proposition 19.
-    """
+    """Fresh samples for levels l = 1 ... L that guarantee learning, shape (L,) (Theorem 7)."""
+    # `separation` is K of the assumption |q - q'| >= K m^(-l / 2); by default that of Proposition 19.
     _positive(failure=failure, kappa=kappa, constant=constant)
     levels = np.arange(1, depth + 1)
     # K = sqrt(m) 20^(-(L - 1) / 2) from Proposition 19 (hierarchy 22)

@@ -62,9 +62,7 @@ PANELS = (
         "step, which is one half where the signal equals twice the noise, near P*. "
         "Learners that use the hierarchy need a few P*; a kernel needs a share of all strings.",
         overlay=EVERY,
-        once=[
-            Trace("leaf_sensitivity", "sensitivity after one step", colour=-1),
-        ],
+        once=[Trace("leaf_sensitivity", "sensitivity after one step", colour=-1)],
         markers=p_star,
         when=is_task("classification"),
         y_range=(-0.02, 1.05),
@@ -90,10 +88,7 @@ PANELS = (
         "Noise (lines and points): squared error of the label frequencies of a patch. Signal (dashed): "
         "squared distance of the label probabilities of two patches with different parents.",
         overlay=EVERY,
-        once=[
-            Trace("noise", names=level_names),
-            Trace("signal", names=level_names, dashed=True),
-        ],
+        once=[Trace("noise", names=level_names), Trace("signal", names=level_names, dashed=True)],
         when=is_task("classification"),
         markers=p_star,
         y_scale="log",

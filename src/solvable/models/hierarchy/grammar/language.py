@@ -19,12 +19,10 @@ from solvable.models.hierarchy.rules import Ensemble, zipf_law
 
 
 def correlation_plateau(*, shared: bool = False, **sizes: Unpack[Sizes]) -> np.ndarray:
-    """Root mean square of correlations with the last token by the level l of the branches, shape (L,).
-
-    With `shared`, the context consists of symbols one level below the branches, which a network with
-    shared filters infers, instead of leaves; the next token is a leaf. For `uniform` with n_c m < V the
-    result is not a number.
-    """
+    """Root mean square of correlations with the last token by the level l of the branches, shape (L,)."""
+    # With `shared`, the context consists of symbols one level below the branches, which a network with
+    # shared filters infers, instead of leaves; the next token is a leaf. For `uniform` with n_c m < V
+    # the result is not a number.
     grammar = GrammarSizes(**sizes)
     if grammar.scarce:
         return np.full(grammar.depth, np.nan)
@@ -47,10 +45,8 @@ def correlation_floor(samples: ArrayLike, *, vocabulary: int) -> np.ndarray:
 
 
 def data_thresholds(*, shared: bool = False, **sizes: Unpack[Sizes]) -> np.ndarray:
-    """Samples at which correlations equal their sampling error, shape (L,); inf without correlations.
-
-    Not a number where the correlations are not.
-    """
+    """Samples at which correlations equal their sampling error, shape (L,); inf without correlations."""
+    # Not a number where the correlations are not.
     plateau = correlation_plateau(shared=shared, **sizes)
     floor = correlation_floor(1, vocabulary=sizes["vocabulary"])
     with np.errstate(divide="ignore"):
@@ -74,10 +70,8 @@ def _compatible_symbols(grammar: GrammarSizes, steps: int) -> list[float]:
 
 
 def _same_context(grammar: GrammarSizes) -> tuple[np.ndarray, np.ndarray]:
-    """Chance that another tuple has the same first s - 1 symbols, and its scatter, by level, (L,) each.
-
-    The number of such tuples among a share x of all tuples has the variance mean (1 - x scatter).
-    """
+    """Chance that another tuple has the same first s - 1 symbols, and its scatter, (L,) each."""
+    # The number of such tuples among a share x of all tuples has the variance mean (1 - x scatter).
     V, s = float(grammar.vocabulary), grammar.branching
     if grammar.ensemble != "first":
         # pi = (V - 1) / (V^s - 1) (hierarchy 16)
@@ -91,10 +85,8 @@ def _same_context(grammar: GrammarSizes) -> tuple[np.ndarray, np.ndarray]:
 
 
 def compatible_losses(**sizes: Unpack[Sizes]) -> np.ndarray:
-    """Least cross-entropy of the last token, given the s^k - 1 tokens before, k = 0 ... L, (L + 1,).
-
-    For `uniform` with n_c m < V the entries with k < L, whose ancestors are symbols, are not numbers.
-    """
+    """Least cross-entropy of the last token, given the s^k - 1 tokens before, k = 0 ... L, (L + 1,)."""
+    # For `uniform` with n_c m < V the entries with k < L, whose ancestors are symbols, are not numbers.
     grammar = GrammarSizes(**sizes)
     m, below = grammar.rules, list(zip(*_same_context(grammar), grammar.tuples, strict=True))
     # Range of t: frequencies of ancestors are at least 1 / product of the mean numbers of tuples.
@@ -150,10 +142,8 @@ def _ancestor_law(
 def next_token_loss(
     samples: ArrayLike, *, shared: bool = False, **sizes: Unpack[Sizes]
 ) -> np.ndarray:
-    """Cross-entropy of the last token with the context whose correlations the samples resolve.
-
-    Not a number where the correlations are not.
-    """
+    """Cross-entropy of the last token with the context whose correlations the samples resolve."""
+    # Not a number where the correlations are not.
     # A context is of use after all shorter ones; thresholds from the leaves up.
     thresholds = np.maximum.accumulate(data_thresholds(shared=shared, **sizes)[::-1])
     # loss(N) = E log n_k, with k the number of thresholds up to N (hierarchy 30)

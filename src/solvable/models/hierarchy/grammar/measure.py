@@ -9,16 +9,18 @@ from typing import Any
 import numpy as np
 
 from solvable.frame.points import Metrics
-from solvable.models.hierarchy.correlations import covariance_by_height
 from solvable.models.hierarchy.grammar.boolean import DeepQuadraticBoolean
 from solvable.models.hierarchy.grammar.bounds import separation_bound
-from solvable.models.hierarchy.grammar.learner.convolutional import HierarchicalCNN
-from solvable.models.hierarchy.grammar.learner.count_cluster import CountClusterClassifier
-from solvable.models.hierarchy.grammar.learner.fully_connected import FullyConnectedNetwork
-from solvable.models.hierarchy.grammar.learner.kernel import KernelClassifier
+from solvable.models.hierarchy.grammar.learner.convolutional import (
+    FullyConnectedNetwork,
+    HierarchicalCNN,
+)
+from solvable.models.hierarchy.grammar.learner.count_cluster import (
+    CountClusterClassifier,
+    gradient_distances,
+)
+from solvable.models.hierarchy.grammar.learner.kernel import KernelClassifier, LazyCNNClassifier
 from solvable.models.hierarchy.grammar.learner.layerwise import LayerwiseRBFClassifier
-from solvable.models.hierarchy.grammar.learner.lazy import LazyCNNClassifier
-from solvable.models.hierarchy.grammar.learner.one_step import gradient_distances
 from solvable.models.hierarchy.grammar.learner.transformer import TransformerClassifier
 from solvable.models.hierarchy.grammar.parameters import RandomHierarchyParameters, as_list
 from solvable.models.hierarchy.sparse import SparseRandomHierarchy
@@ -188,11 +190,9 @@ def _label_statistics(
 def _statistics_of_one(
     observed: SparseRandomHierarchy, samples: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, tuple[float, float]]:
-    """Statistics of the first patches of each level, shape (7, L), and those of the first leaf.
-
-    They are the signal, the noise, the distances of gradients of synonyms and of all patches, the
-    least distance of label laws, whether it is at least that of Proposition 19, and the worst error.
-    """
+    """Statistics of the first patches of each level, shape (7, L), and those of the first leaf."""
+    # They are the signal, the noise, the distances of gradients of synonyms and of all patches, the
+    # least distance of label laws, whether it is at least that of Proposition 19, and the worst error.
     target, levels = observed.grammar, observed.sample_tree(samples, rng)
     arrangements = (observed.blanks + 1) ** target.branching
     labels, classes = levels[0][:, 0], target.n_classes
@@ -253,10 +253,8 @@ def least_distance(laws: np.ndarray) -> float:
 def _level_accuracy(
     learner: Any, test: list[np.ndarray], accuracy: float, blank: int
 ) -> list[float | None] | None:
-    """Share of patches of each level whose parent the learner infers, up to names of the symbols.
-
-    Blank patches are left out.
-    """
+    """Share of patches of each level whose parent the learner infers, up to names of the symbols."""
+    # Blank patches are left out.
     if hasattr(learner, "level_symbols"):
         inferred = learner.level_symbols(test[-1])[:-1]
         shares = [
@@ -356,3 +354,46 @@ def _denoising(
 def _belief(laws: np.ndarray, symbols: np.ndarray) -> float:
     """Mean probability of the true symbols."""
     return float(np.take_along_axis(laws, symbols[..., None].astype(np.intp), axis=-1).mean())
+
+
+CHUNK_NUMBERS = 1 << 20
+"""Pairs of tokens that are counted at a time."""
+
+
+def pair_covariances(X: np.ndarray, target: np.ndarray, vocabulary: int) -> np.ndarray:
+    """Covariance C(mu, nu) of a token (rows) and of each column of X, shape (columns, V, V)."""
+    # `target` has shape (n,) and contains the token of each row.
+    n, columns = X.shape
+    cells = vocabulary * vocabulary
+    counts = np.zeros(columns * cells, dtype=np.int64)
+    offsets = cells * np.arange(columns)
+    rows = max(1, CHUNK_NUMBERS // max(columns, 1))
+    for start in range(0, n, rows):
+        part = slice(start, start + rows)
+        places = offsets + vocabulary * target[part, None].astype(np.int64) + X[part]
+        counts += np.bincount(places.ravel(), minlength=counts.size)
+    joint = counts.reshape(columns, vocabulary, vocabulary) / n
+    return np.asarray(joint - joint.sum(axis=2, keepdims=True) * joint.sum(axis=1, keepdims=True))
+
+
+def last_token_covariances(
+    X: np.ndarray, vocabulary: int, branching: int
+) -> tuple[np.ndarray, ...]:
+    """Covariances of the last token and earlier ones, by the height of their common ancestor."""
+    # Entry l - 1 has shape (s^l - s^(l-1), V, V): the earlier tokens whose lowest common ancestor with
+    # the last token is l levels above the leaves, from left to right.
+    length = X.shape[1]
+    covariances = pair_covariances(X[:, :-1], X[:, -1], vocabulary)
+    parts = []
+    width = 1
+    while width < length:
+        parts.append(covariances[length - width * branching : length - width])
+        width *= branching
+    return tuple(parts)
+
+
+def covariance_by_height(X: np.ndarray, vocabulary: int, branching: int) -> list[float]:
+    """Root mean square of C(mu, nu) over symbols and earlier tokens, for each common ancestor."""
+    # The list runs from a common ancestor just above the leaves to the label.
+    parts = last_token_covariances(X, vocabulary, branching)
+    return [float(np.sqrt(np.mean(part**2))) for part in parts]

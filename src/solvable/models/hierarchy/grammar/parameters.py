@@ -15,10 +15,7 @@ from solvable.frame.parameters import Limit, Parameters, Size, memory
 from solvable.models.hierarchy.grammar.boolean import recovery_threshold
 from solvable.models.hierarchy.rules import LARGEST_TUPLES, check_existence
 
-POSITIONS = {
-    "layerwise": ("first", "shared"),
-    "count-cluster": ("concat", "first", "pooled"),
-}
+POSITIONS = {"layerwise": ("first", "shared"), "count-cluster": ("concat", "first", "pooled")}
 """Values of `positions` of the estimators that have a choice, the default first."""
 
 SPARSE = ("count-cluster", "cnn", "locally-connected")

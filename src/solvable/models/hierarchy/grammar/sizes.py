@@ -94,11 +94,9 @@ class GrammarSizes:
 
     @property
     def scarce(self) -> bool:
-        """True if there are fewer tuples below the label than symbols, so that grammars differ too much.
-
-        Frequencies of symbols are then those of a few draws. Signal, noise and correlations that rest on
-        their mean are off by up to a factor of 10, and are not a number (NaN).
-        """
+        """True if fewer tuples than symbols are below the label, so that grammars differ too much."""
+        # Frequencies of symbols are then those of a few draws. Signal, noise and correlations that rest
+        # on their mean are off by up to a factor of 10, and are not a number (NaN).
         # From n_c m = V on, signal and noise are right within 3 %.
         few = self.n_classes * self.rules < self.vocabulary
         return self.ensemble == "uniform" and self.depth > 1 and few
@@ -132,11 +130,9 @@ class GrammarSizes:
 
     @cached_property
     def exclusions(self) -> np.ndarray:
-        """Exclusions of each level and position of a tuple, shape (L, s).
-
-        Two different rules of a level share the symbol at a position with probability
-        1/V - (1 - 1/V) times this number, since tuples are drawn without replacement.
-        """
+        """Exclusions of each level and position of a tuple, shape (L, s)."""
+        # Two different rules of a level share the symbol at a position with probability 1/V - (1 - 1/V)
+        # times this number, since tuples are drawn without replacement.
         V = float(self.vocabulary)
         if self.ensemble != "first":
             # sigma = 1 / (V^s - 1) (hierarchy 4)
@@ -150,20 +146,16 @@ class GrammarSizes:
 
     @cached_property
     def contractions(self) -> np.ndarray:
-        """Mean factors of the square of a signed measure from each level's parents to its symbols.
-
-        Shape (L, s), one for each position; the measure has sum zero, in units of the mean frequency.
-        """
+        """Mean factors of the square of a signed measure from each level's parents to its symbols."""
+        # Shape (L, s), one for each position; the measure has sum zero, in units of the mean frequency.
         # c = (V / (N m)) (1 - 1/V) (1 + sigma) (hierarchy 4)
         return (1 - 1 / self.vocabulary) * (1 + self.exclusions) / self.per_symbol[:, None]
 
     @cached_property
     def brackets(self) -> np.ndarray:
-        """Squares of the centred joint law of the last and another symbol of a tuple, by level, (L,).
-
-        The unit is (1 - 1/V)², and the result is the mean over grammars. The entry of each level takes
-        the unequal frequencies of its parents, at the ends of their tuples, into account.
-        """
+        """Squares of the centred joint law of the last and another symbol of a tuple, by level, (L,)."""
+        # The unit is (1 - 1/V)², and the result is the mean over grammars. The entry of each level
+        # takes the unequal frequencies of its parents, at the ends of their tuples, into account.
         # B_l = <u²> (1 + sigma) / (N_l m) - sigma (hierarchy 13)
         excluded = self.exclusions[:, -1]
         return self.unevenness[:-1] * (1 + excluded) / self.tuples - excluded

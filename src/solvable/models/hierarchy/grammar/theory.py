@@ -31,11 +31,9 @@ LARGEST_ZIPF = 5.0
 
 
 def threshold_samples(*, rules: int, depth: int, classes: int) -> float:
-    """Number P* of samples at which the signal at the leaves is about twice the noise.
-
-    Estimates of two tuples that are not synonyms differ by the signal plus the noise of both: P* is where
-    these two parts of the squared distance are about equal.
-    """
+    """Number P* of samples at which the signal at the leaves is about twice the noise."""
+    # Estimates of two tuples that are not synonyms differ by the signal plus the noise of both: P* is
+    # where these two parts of the squared distance are about equal.
     if log10(classes) + depth * log10(rules) > LARGEST_LOGARITHM:
         raise InvalidParameter(
             f"P* = n_c m^L is above 10^{LARGEST_LOGARITHM:.0f} with classes {classes}, rules {rules} "
@@ -46,10 +44,8 @@ def threshold_samples(*, rules: int, depth: int, classes: int) -> float:
 
 
 def joint_squares(**sizes: Unpack[SparseSizes]) -> np.ndarray:
-    """Mean squares of joint label statistics of the parents of first patches, shape (L,).
-
-    The statistic of parent a is the vector P(a, label) - P(a) / n_c, in units of the mean of P(a).
-    """
+    """Mean squares of joint label statistics of the parents of first patches, shape (L,)."""
+    # The statistic of parent a is the vector P(a, label) - P(a) / n_c, in units of the mean of P(a).
     grammar = GrammarSizes(**sizes)
     factors = grammar.contractions[:-1, 0]
     if grammar.ensemble == "latin":
@@ -59,10 +55,8 @@ def joint_squares(**sizes: Unpack[SparseSizes]) -> np.ndarray:
 
 
 def level_thresholds(**sizes: Unpack[SparseSizes]) -> np.ndarray:
-    """Samples at which the synonymic sensitivity of each level is 1/2, shape (L,); inf without signal.
-
-    For large vocabularies these are n_c m^l, and the last one is P*.
-    """
+    """Samples at which the synonymic sensitivity of each level is 1/2, shape (L,); inf without signal."""
+    # For large vocabularies these are n_c m^l, and the last one is P*.
     grammar = GrammarSizes(**sizes)
     with np.errstate(divide="ignore"):
         # N = 1 + (N_l m - 1) (1 - 1/n_c) / J_l (hierarchy 7), with blanks that of (hierarchy 35)
@@ -71,10 +65,8 @@ def level_thresholds(**sizes: Unpack[SparseSizes]) -> np.ndarray:
 
 
 def squared_signal(**sizes: Unpack[SparseSizes]) -> np.ndarray:
-    """Mean |q - q'|² over first patches that occur and are not synonyms, shape (L,).
-
-    For `uniform` with n_c m < V it is not a number from l = 2 on.
-    """
+    """Mean |q - q'|² over first patches that occur and are not synonyms, shape (L,)."""
+    # For `uniform` with n_c m < V it is not a number from l = 2 on.
     grammar = GrammarSizes(**sizes)
     if grammar.scarce:
         return np.array([2.0] + [np.nan] * (grammar.depth - 1))
@@ -87,11 +79,10 @@ def squared_signal(**sizes: Unpack[SparseSizes]) -> np.ndarray:
 
 @dataclass(frozen=True)
 class FirstSymbols:
-    """Law of the frequency u of first symbols that parents of a level have, in units of its mean.
+    """Law of the frequency u of first symbols that parents of a level have, in units of its mean."""
 
-    Two transforms on a grid of t describe the law: 1 - E exp(-t u), and E[u² D exp(-t u)], where D is
-    the squared difference between the label laws of two symbols.
-    """
+    # Two transforms on a grid of t describe the law: 1 - E exp(-t u), and E[u² D exp(-t u)], where D is
+    # the squared difference between the label laws of two symbols.
 
     log_nodes: np.ndarray
     absent_transform: np.ndarray
@@ -190,11 +181,9 @@ def inverse_count(
 def squared_noise(
     samples: ArrayLike, *, zipf: float = 0.0, **sizes: Unpack[SparseSizes]
 ) -> np.ndarray:
-    """Mean |q_hat - q|² over first patches that occur, shape (..., L) for samples of shape (...).
-
-    `zipf` is the exponent of the probabilities of rules at the leaves. For `uniform` with n_c m < V the
-    noise is not a number from l = 2 on.
-    """
+    """Mean |q_hat - q|² over first patches that occur, shape (..., L) for samples of shape (...)."""
+    # `zipf` is the exponent of the probabilities of rules at the leaves. For `uniform` with n_c m < V
+    # the noise is not a number from l = 2 on.
     grammar = GrammarSizes(**sizes)
     N = checked_samples(samples)[..., None]
     # |q|² = 1/n_c + J_l where first symbols are equally frequent (hierarchy 6)
@@ -240,12 +229,10 @@ def checked_samples(samples: ArrayLike) -> np.ndarray:
 def synonymic_sensitivity(
     samples: ArrayLike, *, zipf: float = 0.0, **sizes: Unpack[SparseSizes]
 ) -> np.ndarray:
-    """Sensitivity of one gradient step to synonyms of first patches, shape (..., L).
-
-    It is the mean |g - g'|² over pairs of different synonyms, divided by the mean over all pairs of
-    different patches, for the class-centred counts g of each patch. `zipf` is the exponent of the
-    probabilities of rules at the leaves.
-    """
+    """Sensitivity of one gradient step to synonyms of first patches, shape (..., L)."""
+    # It is the mean |g - g'|² over pairs of different synonyms, divided by the mean over all pairs of
+    # different patches, for the class-centred counts g of each patch. `zipf` is the exponent of the
+    # probabilities of rules at the leaves.
     grammar = GrammarSizes(**sizes)
     N = checked_samples(samples)[..., None]
     M, m = grammar.tuples * grammar.arrangements, grammar.rules * grammar.arrangements
@@ -261,10 +248,8 @@ def synonymic_sensitivity(
 
 
 def leaf_counts(samples: ArrayLike, **sizes: Unpack[SparseSizes]) -> np.ndarray:
-    """Mean squared class-centred counts of the symbols of the first leaf, in units of sampling alone.
-
-    The excess over 1 is the signal of one leaf over its noise; it is about N / (n_c (m (s_0 + 1))^L).
-    """
+    """Mean squared class-centred counts of the symbols of the first leaf, in units of sampling alone."""
+    # The excess over 1 is the signal of one leaf over its noise; it is about N / (n_c (m (s_0 + 1))^L).
     grammar = GrammarSizes(**sizes)
     # J_(L + 1) = c_L J_L (hierarchy 4)
     J = joint_squares(**sizes)[-1] * grammar.contractions[-1, 0] * (grammar.ensemble != "latin")
@@ -277,10 +262,8 @@ def leaf_counts(samples: ArrayLike, **sizes: Unpack[SparseSizes]) -> np.ndarray:
 def pair_detectability(
     samples: ArrayLike, *, positions: int = 1, **sizes: Unpack[SparseSizes]
 ) -> np.ndarray:
-    """Separation d' of squared distances of synonyms from those of other pairs, shape (..., L).
-
-    It is the difference of the two means divided by the standard deviation among synonyms.
-    """
+    """Separation d' of squared distances of synonyms from those of other pairs, shape (..., L)."""
+    # It is the difference of the two means divided by the standard deviation among synonyms.
     grammar = GrammarSizes(**sizes)
     if grammar.ensemble == "uniform":
         raise InvalidParameter(

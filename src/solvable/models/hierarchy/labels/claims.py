@@ -101,7 +101,7 @@ CLAIMS = (
         "The error of the last level falls where the predicted number of samples accepts all levels.",
         "derivations/hierarchy (29), (31)", metric="last_error",
         across="last_required", along="samples", within=0.02, because=REASON,
-        where=lambda point: sure(point) and point.setting.gate == "product",
+        where=(sure, {"gate": "product"}),
         missing="needs blocks for all levels, and samples on both sides of the required number",
     ),
     Estimate(

@@ -19,27 +19,23 @@ from solvable.models.hierarchy.labels.parameters import check_cascade
 class LabelCascadeClassifier(ClassifierMixin, BaseEstimator):
     r"""Multi-label classifier whose predicted labels are features for further labels.
 
-    A block fits all labels that are not yet accepted by kernel ridge regression on the inputs and
-    the accepted labels, :math:`u=(x,\hat z)`, with
-
-    .. math:: K(u,u')=\tfrac12(1+\langle u,u'\rangle)^2 .
-
-    Each sample is predicted by a fit that did not use its fold. A label whose error on these
-    predictions is below ``threshold`` is accepted: the signs of the predictions become a feature of the
-    samples in later blocks, and the label is not fitted again. New inputs use fits on all samples.
+    A block fits all labels that are not yet accepted by kernel ridge regression on the inputs and the
+    accepted labels, :math:`u=(x,\hat z)`, with :math:`K(u,u')=\tfrac12(1+\langle u,u'\rangle)^2`. Each
+    sample is predicted by a fit that did not use its fold. A label whose error on these predictions is
+    below ``threshold`` is accepted: the signs of the predictions become a feature in later blocks. New
+    inputs use fits on all samples. Inputs should have mean 0 and variance about 1.
+    arXiv:2601.00455, where the blocks are layers of a network; a block takes :math:`n^3/3` operations.
 
     Parameters
     ----------
     blocks : int
         Largest number of blocks.
     folds : int
-        Number of folds; 1 predicts each sample by a fit that includes it, which accepts labels that
-        are not learned.
+        Number of folds; 1 predicts each sample by a fit that includes it.
     threshold : float
         Largest out-of-fold error of an accepted label, above 0 and at most 0.5.
     ridge : float
-        Ridge penalty added to the kernel matrix, above 0. The kernel gives each product of two
-        different features the weight 1.
+        Ridge penalty, above 0; each product of two different features has the weight 1.
     random_state : int, RandomState or None
         Seed of the folds.
 
@@ -47,26 +43,10 @@ class LabelCascadeClassifier(ClassifierMixin, BaseEstimator):
     ----------
     classes_ : ndarray of shape (2,) or list of ndarray
         The two values of each label; a list for several labels.
-    accepted_ : ndarray of shape (labels,)
-        Number of the block that accepted each label; 0 if none did.
-    out_of_fold_error_ : ndarray of shape (labels,)
-        Out-of-fold error of each label in its last fit.
-    n_blocks_ : int
-        Number of blocks fitted; blocks after one without an accepted label would repeat it.
-    n_features_in_ : int
-        Number of inputs.
-
-    Raises
-    ------
-    InvalidParameter, InvalidData
-        From ``fit``, such as for a label with more than two values.
-
-    Notes
-    -----
-    Inputs should have mean 0 and variance about 1. A block takes about :math:`n^3/3` operations and
-    :math:`n^2` numbers of memory. Model: arXiv:2601.00455, where the blocks are layers of a network.
-    ``solvable run label-hierarchy`` compares the estimator with its theory. Backed by
-    ``tests/models/hierarchy/labels/test_learner.py``.
+    accepted_, out_of_fold_error_ : ndarray of shape (labels,)
+        Number of the block that accepted each label, 0 if none did, and its error in its last fit.
+    n_blocks_, n_features_in_ : int
+        Number of blocks fitted, and number of inputs.
 
     Examples
     --------

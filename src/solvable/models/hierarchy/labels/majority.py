@@ -19,11 +19,10 @@ LARGEST_KNOWN = 54
 
 
 class PopulationFit:
-    """Mean-field ridge regression of labels on features of any covariance, at a number of samples.
+    """Mean-field ridge regression of labels on features of any covariance, at a number of samples."""
 
-    `values` and `vectors` are the eigenvalues and eigenvectors of the covariance C, and `moments`, shape
-    (features, labels), the mean products of features and labels.
-    """
+    # `values` and `vectors` are the eigenvalues and eigenvectors of the covariance C, and `moments`,
+    # shape (features, labels), the mean products of features and labels.
 
     def __init__(
         self, values: np.ndarray, vectors: np.ndarray, moments: np.ndarray, samples: float,
@@ -50,11 +49,9 @@ class PopulationFit:
     def wrong(
         self, features: np.ndarray, covariance: np.ndarray, labels: np.ndarray, seen: float
     ) -> np.ndarray:
-        """Probability that the sign of the fit is wrong at each input, shape (inputs, labels).
-
-        `features` are means over the errors of the estimated signs. A share `seen` of the samples is in
-        the training set of the fit.
-        """
+        """Probability that the sign of the fit is wrong at each input, shape (inputs, labels)."""
+        # `features` are means over the errors of the estimated signs. A share `seen` of the samples is
+        # in the training set of the fit.
         from scipy.special import ndtr
 
         mean = features @ self.weights
@@ -139,10 +136,8 @@ def products(signs: np.ndarray) -> np.ndarray:
 
 
 def products_covariance(signs: np.ndarray, features: np.ndarray, exact: int) -> np.ndarray:
-    """Mean products of the features, for independent signs with these means at each input.
-
-    The first `exact` signs have no errors. The square of a sign is 1, also where its mean is not.
-    """
+    """Mean products of the features, for independent signs with these means at each input."""
+    # The first `exact` signs have no errors. The square of a sign is 1, also where its mean is not.
     p = signs.shape[1]
     covariance = np.asarray(features.T @ features / len(features))
     ones = np.concatenate([np.ones((len(signs), 1)), signs], axis=1)

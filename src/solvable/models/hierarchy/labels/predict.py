@@ -9,11 +9,7 @@ import numpy as np
 from solvable.frame.points import Metrics, listed
 from solvable.models.hierarchy.labels.parameters import LabelParameters
 from solvable.models.hierarchy.labels.target import target_of
-from solvable.models.hierarchy.labels.theory import (
-    CascadeBlock,
-    label_cascade,
-    required_samples,
-)
+from solvable.models.hierarchy.labels.theory import CascadeBlock, label_cascade, required_samples
 
 DEVIATION = 4.0
 """Standard errors of an out-of-fold error within which the acceptance of a label is uncertain."""

@@ -31,29 +31,7 @@ class LabelHierarchy:
     The pairs :math:`\{a,b\}` are drawn without replacement, and pairs whose product equals an earlier
     label of the same level are left out. So each label is a product of up to :math:`2^l` inputs, the
     labels of one level are different functions, and no label is constant.
-
-    Parameters
-    ----------
-    dimension : int
-        Number d of inputs, 2 to 60.
-    depth : int
-        Number r of levels, 1 to 1000.
-    labels : int
-        Number of labels of each level.
-    seed : int
-        Seed of the pairs.
-    gate : {"product", "majority"}
-        Product of two labels of the level below, or majority of three different ones.
-
-    Raises
-    ------
-    InvalidParameter
-        If a number is out of range, or if fewer different products exist than labels.
-
-    Notes
-    -----
-    A small member of the class of label hierarchies of arXiv:2601.00455. Backed by
-    ``tests/models/hierarchy/labels/test_target.py``.
+    A small member of the class of label hierarchies of arXiv:2601.00455.
 
     Examples
     --------
@@ -64,10 +42,15 @@ class LabelHierarchy:
     """
 
     dimension: int = 20
+    """Number d of inputs, 2 to 60."""
     depth: int = 4
+    """Number r of levels, 1 to 1000."""
     labels: int = 16
+    """Number of labels of each level."""
     seed: int = 0
+    """Seed of the pairs."""
     gate: Gate = "product"
+    """Product of two labels of the level below, or majority of three different ones."""
 
     def __post_init__(self) -> None:
         check_integer("dimension", self.dimension, 2, LARGEST_DIMENSION)
@@ -126,45 +109,14 @@ class LabelHierarchy:
         return np.array(pairs), levels
 
     def sample(self, n: int, rng: np.random.Generator | int) -> tuple[np.ndarray, np.ndarray]:
-        """Draw inputs and all their labels.
-
-        Parameters
-        ----------
-        n : int
-            Number of samples, at least 1.
-        rng : Generator or int
-            Source of the random numbers, or a seed.
-
-        Returns
-        -------
-        X : ndarray of shape (n, d)
-            Inputs -1 and 1.
-        Y : ndarray of shape (n, depth * labels)
-            Labels -1 and 1, level 1 first.
-
-        Raises
-        ------
-        InvalidParameter, MemoryLimitExceeded
-            If n or rng is out of range, or so many samples do not fit into memory.
-        """
+        """Draw inputs -1 and 1, shape (n, d), and their labels, shape (n, depth * labels)."""
         generator = stream_of(rng, "samples")
         check_count(n, 16 * (self.dimension + self.depth * self.labels))
         X = 2.0 * generator.integers(0, 2, size=(n, self.dimension)) - 1
         return X, self.labels_of(X)
 
     def labels_of(self, X: np.ndarray) -> np.ndarray:
-        """Return the labels of inputs, shape (n, depth * labels).
-
-        Parameters
-        ----------
-        X : ndarray of shape (n, d)
-            Inputs -1 and 1.
-
-        Raises
-        ------
-        InvalidData
-            If the number of columns is not d, or an entry is neither -1 nor 1.
-        """
+        """Return the labels of inputs, shape (n, depth * labels)."""
         signs = as_array(X, "the inputs")
         if signs.ndim != 2 or signs.shape[1] != self.dimension:
             raise InvalidData(f"X has shape {signs.shape}; allowed: (n, {self.dimension}).")

@@ -15,34 +15,26 @@ from solvable.models.hierarchy.labels.target import LabelHierarchy
 
 @dataclass(frozen=True)
 class CascadeBlock:
-    """Predicted errors of all labels after a block.
-
-    Parameters
-    ----------
-    error : ndarray of shape (labels,)
-        Error of each label on fresh inputs, level 1 first.
-    out_of_fold_error : ndarray of shape (labels,)
-        Error of each label on the training samples, each predicted by fits to the other folds.
-    accepted : ndarray of shape (labels,)
-        True for the labels accepted so far.
-    functions : int
-        Number of different products of at most two known signs in this block, the constant included.
-    """
+    """Predicted errors of all labels after a block."""
 
     error: np.ndarray
+    """Error of each label on fresh inputs, level 1 first; shape (labels,)."""
     out_of_fold_error: np.ndarray
+    """Error of each label on the training samples, each predicted by fits to the other folds; shape
+    (labels,)."""
     accepted: np.ndarray
+    """True for the labels accepted so far; shape (labels,)."""
     functions: int
+    """Number of different products of at most two known signs in this block, the constant included."""
 
 
 @dataclass(frozen=True)
 class Products:
-    """Products of at most two known signs, whose estimates are flipped independently.
+    """Products of at most two known signs, whose estimates are flipped independently."""
 
-    Products that equal the same product of inputs form a group. With c = sqrt(w) rho for the kernel
-    weight w and the mean agreement rho of product and estimate, their covariance is
-    c c^T + diag(w - c²).
-    """
+    # Products that equal the same product of inputs form a group. With c = sqrt(w) rho for the kernel
+    # weight w and the mean agreement rho of product and estimate, their covariance is
+    # c c^T + diag(w - c²).
 
     inputs: np.ndarray  # product of inputs of each group, as bits, ascending
     group: np.ndarray  # group of each product
@@ -169,54 +161,32 @@ def label_cascade(
 ) -> list[CascadeBlock]:
     r"""Predict the errors of all labels of a hierarchy after each block of the cascade.
 
-    On random signs every feature of the kernel is a product of inputs, so that the kernel has the
-    eigenvalue :math:`w_v`, the number of ways to write the product v with at most two known signs. Ridge
-    regression on N samples learns the share :math:`L=w/(w+\kappa)` of a label that is such a
-    product, and its sign is wrong with probability
+    On random signs the kernel has the eigenvalue :math:`w_v`, the number of ways to write the product v
+    with at most two known signs. Ridge regression on N samples learns the share :math:`L=w/(w+\kappa)`
 
     .. math:: e=\Phi\Big(-\frac{L}{1-L}\sqrt{\frac{1-g}{g}}\Big),\qquad
         N=\sum_v\frac{w_v}{w_v+\kappa}+\frac\lambda\kappa,\qquad
         g=\frac1N\sum_v\Big(\frac{w_v}{w_v+\kappa}\Big)^2,
 
-    while other labels have the error 1/2. Products of majorities are no eigenfunctions; the covariance of
-    all products of two known signs is then summed over all inputs. A label whose error at
-    :math:`N=n(1-1/k)` is below the threshold becomes a known sign.
+    of a label that is such a product; other labels have the error :math:`e=1/2`. Errors of accepted
+    labels are taken as independent. derivations/hierarchy (29), (31), (32), (37).
 
     Parameters
     ----------
     target : LabelHierarchy
         The labels.
-    samples : int
-        Number n of samples.
-    blocks : int
-        Number of blocks.
-    folds : int
-        Number k of folds, at most n; 1 predicts each sample by a fit that includes it.
-    threshold : float
-        Largest out-of-fold error of an accepted label, above 0 and at most 0.5.
-    ridge : float
-        Ridge penalty :math:`\lambda>0`.
+    samples, blocks, folds : int
+        Numbers n of samples, of blocks, and of folds, as of the learner.
+    threshold, ridge : float
+        Largest out-of-fold error of an accepted label, and ridge penalty, as of the learner.
     deviation : float
-        Number of binomial standard errors added to each out-of-fold error that is compared with the
-        threshold; may be negative.
+        Binomial standard errors added to each out-of-fold error that is compared with the threshold; -4
+        and 4 enclose the outcomes.
 
     Returns
     -------
     list of CascadeBlock
         One for each block.
-
-    Raises
-    ------
-    InvalidParameter
-        If a number is out of range, or there are more than 14 inputs, or 54 inputs and labels together,
-        with ``gate="majority"``.
-
-    Notes
-    -----
-    Derived in ``docs/derivations/hierarchy.md`` (29), (31), (32), (37), where errors of accepted labels
-    are taken as independent of each other and of the inputs. Chance decides whether a label with an
-    error near the threshold is accepted; predictions with ``deviation`` -4 and 4 enclose the
-    outcomes. Backed by ``tests/models/hierarchy/labels/test_theory.py``.
 
     Examples
     --------
@@ -258,10 +228,8 @@ def label_cascade(
 def required_samples(
     target: LabelHierarchy, *, blocks: int, folds: int, threshold: float, ridge: float
 ) -> tuple[float | None, ...]:
-    """Samples from which all labels of each level are accepted; None for a level never reached.
-
-    None as well for majorities, of which each has an error of its own.
-    """
+    """Samples from which all labels of each level are accepted; None for a level never reached."""
+    # None as well for majorities, of which each has an error of its own.
     if target.gate == "majority":
         return (None,) * target.depth
     needed = np.full((target.depth, target.labels), np.nan)

@@ -36,16 +36,11 @@ def sgd_exponents(decay: float) -> SgdExponents:
     SgdExponents
         Exponents of the loss in time, width, compute and samples.
 
-    Raises
-    ------
-    InvalidParameter
-        If the decay is at most 1/2: the loss of infinitely many features then has no power law.
-
     Notes
     -----
     arXiv:2504.19983 [ren2025emergence]_; equation 32 of ``docs/derivations/multi-index.md``. Learning
-    :math:`P_*` features with a learning rate :math:`\propto a_{P_*}` takes :math:`P_*^{2\beta}` samples.
-    Backed by ``tests/models/multi_index/emergence/test_theory.py``, which integrates the equations.
+    :math:`P_*` features with a learning rate :math:`\propto a_{P_*}` takes :math:`P_*^{2\beta}`
+    samples.
 
     References
     ----------
@@ -171,11 +166,6 @@ def sgd_emergence(
     -------
     SgdEmergence
         Time courses and escape times.
-
-    Raises
-    ------
-    InvalidParameter
-        If shapes do not agree or values are out of range.
 
     Notes
     -----

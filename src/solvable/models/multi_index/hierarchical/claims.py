@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from solvable.frame.agreement import Agreement, Cell, overlap_scatter
+from solvable.frame.conditions import above
 from solvable.frame.estimates import Contrast, Estimate, Slope
 from solvable.frame.points import Point
 from solvable.models.multi_index.best_overlaps import oracle_ratio
@@ -39,11 +40,6 @@ def share(cell: Cell) -> float:
     return float(cell.setting.features / cell.setting.dimension)
 
 
-def deflated(cell: Cell) -> bool:
-    """Return True if there is a second pass on the residuals."""
-    return bool(cell.setting.deflation == 1)
-
-
 def outlying(cell: Cell) -> bool:
     """Return True if there is one pass and the predicted eigenvalue is 15 % or more beyond the edge."""
     edge, place = float(cell.point.predicted("bulk_edge")), cell.expected
@@ -72,11 +68,6 @@ def over_permuted_edge(point: Point) -> np.ndarray | None:
 def slowly_trained(cell: Cell) -> bool:
     """Return True if a network was trained at a learning rate of at most 0.01."""
     return bool(cell.setting.trained and cell.setting.learning_rate <= 0.01)
-
-
-def readout_of(kind: str, *, passes: int) -> Callable[[Cell], bool]:
-    """Select the points with the readout `kind` and the given number of passes."""
-    return lambda cell: cell.setting.readout == kind and cell.setting.deflation == passes - 1
 
 
 def between_thresholds(point: Point) -> bool:
@@ -226,7 +217,7 @@ CLAIMS = (
         "After a second pass on the residuals the squared overlap of each feature equals the prediction.",
         "squared_overlap", f"{PAGE} (27)", within=0.08, entry="feature", scatter=overlap_scatter,
         because="0.08: the second pass treats projections of the features as independent directions.",
-        where=deflated, power=0.3, missing="no point has a second pass; set deflation=1",
+        where={"deflation": 1}, power=0.3,
     ),
     Agreement(
         "outlier-places", "The eigenvalue of a detected feature equals the outlier psi(lambda*).",
@@ -312,8 +303,8 @@ CLAIMS = (
         "Bayes message passing from a start near the true directions has the error of state evolution.",
         "message_passing_error", f"{PAGE} (34)", within=0.08, relative=True,
         because="8 %: terms of order d^(-1/2).", power=0.3,
-        where=lambda cell: cell.setting.message_passing and cell.expected > 0,
-        missing="no point has message_passing=true; run with --preset bayes",
+        where={"message_passing": True, "expected": above(0)},
+        missing="run with --preset bayes",
     ),
     Estimate(
         "threshold-exponent",
@@ -342,23 +333,21 @@ CLAIMS = (
         "the prediction.",
         "risk", f"{PAGE} (25), (26)", within=0.08,
         relative=True, because="8 %: overlaps differ between replicates, and enter squared.",
-        where=readout_of("monomials", passes=1), power=0.2,
-        missing="no point has readout=monomials and deflation=0",
+        where={"readout": "monomials", "deflation": 0}, power=0.2,
     ),
     Agreement(
         "risk-deflated", "After a second pass the excess risk equals the prediction.",
         "risk", f"{PAGE} (26), (27)", within=0.1, relative=True,
         because="10 %: the number of features that the first pass detects varies.",
-        where=readout_of("monomials", passes=2), power=0.3,
-        missing="no point has readout=monomials and deflation=1",
+        where={"readout": "monomials", "deflation": 1}, power=0.3,
     ),
     Agreement(
         "risk-random-neurons",
         "The excess risk of a readout with 300 random neurons equals the prediction.",
         "risk", f"{PAGE} (25), (26)", within=0.1, relative=True,
         because="10 %: each replicate draws its own neurons.",
-        where=readout_of("relu", passes=1), power=0.3,
-        missing="no point has readout=relu; run with --preset links",
+        where={"readout": "relu", "deflation": 0}, power=0.3,
+        missing="run with --preset links",
     ),
     Agreement(
         "gradient-ends-at-the-estimator",

@@ -8,6 +8,7 @@ from math import inf
 import numpy as np
 
 from solvable.frame.agreement import Agreement, Cell, overlap_scatter
+from solvable.frame.conditions import above, at_least, one_of
 from solvable.frame.estimates import Contrast, Estimate, Lead
 from solvable.frame.points import Point
 from solvable.models.multi_index.equal_directions import large_noise_information_ratio
@@ -19,12 +20,6 @@ PAGE = "derivations/multi-index"
 def of(*estimators: str) -> Callable[[Cell], bool]:
     """Select cells of these estimators if they have a spectrum (not the linear estimator)."""
     return lambda cell: cell.setting.estimator in estimators and not cell.setting.linear
-
-
-def outlying(estimator: str, overlap: float) -> Callable[[Cell], bool]:
-    """Select an estimator's cells with a predicted squared overlap above `overlap`."""
-    chosen = of(estimator)
-    return lambda cell: chosen(cell) and cell.predicted("squared_overlap") > overlap
 
 
 def away_from_jumps(cell: Cell) -> bool:
@@ -150,7 +145,7 @@ CLAIMS = (
         "theta is its outlier.",
         "squared_overlap", f"{PAGE} (10), (11)", within=0.04, scatter=overlap_scatter,
         because="Corrections of relative order 1/d, and fluctuations of the outlier.",
-        where=of("lamp"), missing="no point has the estimator lamp",
+        where={"estimator": "lamp"},
     ),
     Agreement(
         "overlap-of-message-passing",
@@ -167,27 +162,24 @@ CLAIMS = (
         "prediction, which is above 0 at any n/d.",
         "squared_overlap", f"{PAGE} (5)", within=0.03, scatter=overlap_scatter,
         because="Terms of order 1/d.",
-        where=lambda cell: cell.setting.linear and cell.setting.estimator == "optimal",
-        missing="no point has a link with E[z | y] not 0 and the estimator optimal; run with "
-        "--preset signs",
+        where={"linear": True, "estimator": "optimal"},
+        missing="run with --preset signs",
     ),
     Agreement(
         "outlier-at-one",
         "The outlier of the best label map is 1 for every channel and every number of samples.",
         "outlier", f"{PAGE} (9)", within=0.05, expected=1.0,
         because="Fluctuations at finite dimension, since the weights have no lower bound.", power=0.2,
-        where=outlying("optimal", 0.25),
-        missing="no point of the estimator optimal has a predicted overlap above 0.25; raise "
-        "sample_ratio",
+        where={"estimator": "optimal", "linear": False, "squared_overlap": above(0.25)},
+        missing="raise sample_ratio",
     ),
     Agreement(
         "outlier-of-linearised-message-passing",
         "The outlier of linearised message passing equals n/d divided by its threshold.",
         "outlier", f"{PAGE} (10)", within=0.1, relative=True,
         because="The outlier fluctuates by d^(-1/2), and with the largest labels.", power=0.2,
-        where=outlying("lamp", 0.2),
-        missing="no point of the estimator lamp has a predicted overlap above 0.2; raise sample_ratio, "
-        "or run with --preset paper",
+        where={"estimator": "lamp", "squared_overlap": above(0.2)},
+        missing="raise sample_ratio, or run with --preset paper",
     ),
     Agreement(
         "disc-of-linearised-message-passing",
@@ -195,8 +187,8 @@ CLAIMS = (
         "of n/d divided by the threshold.",
         "bulk_edge", f"{PAGE} (10)", within=0.06, relative=True,
         because="Eigenvalues at the rim of the disc fluctuate at finite dimension.", power=0.15,
-        where=lambda cell: of("lamp")(cell) and cell.setting.samples >= 200,
-        missing="no point of the estimator lamp has 200 samples; raise sample_ratio",
+        where={"estimator": "lamp", "samples": at_least(200)},
+        missing="raise sample_ratio",
     ),
     Contrast(
         "nothing-below-threshold",
@@ -205,7 +197,7 @@ CLAIMS = (
         f"{PAGE} (6), (9), (13)", metric="squared_overlap", across="threshold_ratio",
         along="sample_ratio", below=(0.0, 0.7), above=(2.0, inf), within=0.03,
         because="0.03 for overlaps by chance at finite dimension.",
-        where=lambda p: p.setting.estimator in ("optimal", "amp") and not p.setting.linear,
+        where={"estimator": one_of("optimal", "amp"), "linear": False},
         missing="no points of the estimators optimal or amp below 0.7 and above 2 times the threshold; "
         "widen sample_ratio",
     ),

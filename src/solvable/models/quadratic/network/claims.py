@@ -42,8 +42,8 @@ def _expands(cell: Cell) -> bool:
 
 def _fits(cell: Cell) -> bool:
     """Return True if labels that no positive matrix fits add at most 5 % to the training error."""
-    if not _expands(cell) or cell.setting.sensing != "network":
-        return _expands(cell)
+    if cell.setting.sensing != "network":
+        return True
     lost = unreachable(state_of(cell.setting), cell.setting.dimension)
     return lost <= 0.05 * cell.predicted("finite_size_train_error")
 
@@ -162,18 +162,16 @@ def _control_gap(point: Point) -> float:
 def _error_estimated(cell: Cell) -> bool:
     # If nothing is learned the error is the variance of the labels, which is trivial to estimate.
     nothing = 2 * second_moment(measure_of(cell.setting)) + cell.setting.noise
-    return _expands(cell) and _noise_estimated(cell) and nothing >= 1.5 * cell.expected
+    return bool(nothing >= 1.5 * cell.expected)
 
 
 FIRST_ORDER = "derivations/quadratic (4), (19), (20)"
 ORDERS = (
     "Twice the square of the first order in 1/d, plus 3/d: large for few samples and near the peak."
 )
-SAMPLES = (
-    "n/d is below 10, or the first order in 1/d exceeds a quarter of the limit, as near the "
-    "interpolation peak; raise dimension, sample_ratio or regularisation"
-)
-LEFT = "training leaves fewer than 4 unused degrees of freedom per coordinate; raise sample_ratio"
+EXPANDS = {"n/d of at least 10, a first order in 1/d of at most a quarter of the limit": _expands}
+NOISE = {"at least 4 unused degrees of freedom per coordinate after training": _noise_estimated}
+RAISE = "raise dimension, sample_ratio or regularisation, as near the interpolation peak"
 EXACT = (
     "no low-rank target without noise above its recovery threshold; set noiseless_samples, or run the "
     "preset recovery"
@@ -207,20 +205,21 @@ def _changed(
 CLAIMS = (
     Agreement(
         "test-error", "The error of the learned matrix equals the prediction at this dimension.",
-        metric="matrix_error", expected="finite_size_matrix_error", where=_expands, missing=SAMPLES,
+        metric="matrix_error", expected="finite_size_matrix_error", where=EXPANDS, missing=RAISE,
         within=lambda cell: _next_order(cell, "matrix_error"), because=ORDERS,
         source=FIRST_ORDER, power=0.15,
     ),
     Agreement(
         "train-error", "The training error equals the prediction at this dimension.",
-        metric="train_error", expected="finite_size_train_error", where=_fits,
-        missing=f"{SAMPLES}; or too many labels are out of reach of any positive matrix",
+        metric="train_error", expected="finite_size_train_error",
+        where={**EXPANDS, "few labels out of reach of positive matrices": _fits},
+        missing=RAISE,
         within=lambda cell: _next_order(cell, "train_error"), because=ORDERS, power=0.15,
         source="derivations/quadratic (5), (19), (20), (21)",
     ),
     Agreement(
         "rank", "The rank of the learned matrix equals the prediction at this dimension.",
-        metric="rank_fraction", expected="finite_size_rank_fraction", where=_expands, missing=SAMPLES,
+        metric="rank_fraction", expected="finite_size_rank_fraction", where=EXPANDS, missing=RAISE,
         within=lambda cell: 1 / cell.setting.dimension + _next_rank(cell),
         because="One eigenvalue, plus twice the square of the first order in 1/d.",
         source="derivations/quadratic (5), (19), (20)",
@@ -228,14 +227,14 @@ CLAIMS = (
     Agreement(
         "spectrum",
         "The learned eigenvalues follow the law of target plus noise, shifted and cut at 0.",
-        metric=_spectral_distance, expected=0.0, kind="at most", where=_expands, missing=SAMPLES,
+        metric=_spectral_distance, expected=0.0, kind="at most", where=EXPANDS, missing=RAISE,
         within=_spectral_step, source="derivations/quadratic (2)", power=0.2,
         because="Two eigenvalues, plus the first order in 1/d of the rank.",
     ),
     Agreement(
         "out-of-the-noise",
         "The number of learned directions above the noise equals the prediction.",
-        metric="outliers", where=_noise_estimated, missing=LEFT, power=0.3,
+        metric="outliers", where=NOISE, missing="raise sample_ratio", power=0.3,
         source="derivations/quadratic (12)",
         within=lambda cell: 1 + cell.expected / _degrees_left(cell),
         because="One direction, plus the predicted number divided by the unused degrees of freedom per "
@@ -245,7 +244,7 @@ CLAIMS = (
         "feature-errors",
         "The error along each group of the target's features equals the prediction at this dimension.",
         metric="feature_errors", expected="finite_size_feature_errors", entry=group_names,
-        where=_expands, missing=SAMPLES, power=0.2, within=_feature_shift, scatter=_feature_scatter,
+        where=EXPANDS, missing=RAISE, power=0.2, within=_feature_shift, scatter=_feature_scatter,
         source="derivations/quadratic (8), (9), (39)",
         because="The first order in 1/d of the mean error. A part of it, by leverages, is predicted only "
         "on average over all features. For a random target also the fluctuation of its edges.",
@@ -253,10 +252,11 @@ CLAIMS = (
     Agreement(
         "training-data-tell-the-test-error",
         "The test error estimated from training data (GCV) equals the prediction at this dimension.",
-        metric="gcv_test_error", expected="finite_size_test_error", relative=True, where=_error_estimated,
+        metric="gcv_test_error", expected="finite_size_test_error", relative=True,
+        where={**EXPANDS, **NOISE, "more learned than noise": _error_estimated},
         within=lambda cell: 0.5 / _degrees_left(cell) + 2 * _first_order(cell, "matrix_error") ** 2,
         because="Half of d over the unused degrees of freedom, plus the next order of the error.",
-        missing=f"{LEFT}; or {SAMPLES}", source="derivations/quadratic (7)", power=0.15,
+        missing=RAISE, source="derivations/quadratic (7)", power=0.15,
     ),
     Agreement(
         "network-is-convex",

@@ -18,6 +18,9 @@ from solvable.spectra.measures import Measure, as_measure, second_moment
 def decompose_error(state: QuadraticState) -> ErrorDecomposition:
     r"""Split the error into overfitting, underfitting and approximation error.
 
+    The parts treat bulk and spikes as separate (arXiv:2509.24882, Result 3; quadratic 10). Exact errors
+    of features: ``solvable.spectra.denoiser.feature_errors``.
+
     Parameters
     ----------
     state : QuadraticState
@@ -29,12 +32,6 @@ def decompose_error(state: QuadraticState) -> ErrorDecomposition:
         The three parts. Their total approaches :attr:`QuadraticState.matrix_error` for
         :math:`b\approx2\delta`. For smaller b the total is up to twice too large, as the bulk learns
         a part of the features just below :math:`\delta`.
-
-    Notes
-    -----
-    The parts treat bulk and spikes as separate (arXiv:2509.24882, Result 3; quadratic 10). Exact errors
-    of features: ``solvable.spectra.denoiser.feature_errors``. Backed by
-    ``tests/models/quadratic/network/test_errors.py``.
 
     Examples
     --------
@@ -57,33 +54,19 @@ def optimal_regularisation(
     r"""Find the regularisation of least error, and predict the network there.
 
     The threshold equals the mean shrinkage of the rotationally invariant denoiser above the threshold,
-
-    .. math:: \int_b^\infty\mu_\delta(dx)\,\big(b-2\delta^2h(x)\big)=0 .
+    :math:`\int_b^\infty\mu_\delta(dx)\,(b-2\delta^2h(x))=0` (quadratic 18).
 
     Parameters
     ----------
     target : Measure or array of shape (m,)
         :math:`\mu^\star`.
-    sample_ratio : float
-        :math:`\alpha`, above 0.
-    label_noise : float
-        :math:`\Delta`, above 0.
+    sample_ratio, label_noise : float
+        :math:`\alpha` and :math:`\Delta`, above 0.
 
     Returns
     -------
     QuadraticState
         Prediction; its ``regularisation`` is the best one, 0 if the best threshold is 0.
-
-    Raises
-    ------
-    InvalidParameter
-        Without label noise the error falls with ever smaller regularisation, and without a target
-        with ever larger: no finite regularisation is best.
-
-    Notes
-    -----
-    A search over :math:`\tilde\lambda` with a relative accuracy of about 1e-5 (quadratic 18). Backed by
-    ``tests/models/quadratic/network/test_errors.py`` (the condition above).
 
     Examples
     --------

@@ -45,71 +45,46 @@ class QuadraticNetRegressor(RegressorMixin, BaseEstimator):
         + \frac{\tilde\lambda}{d}\mathrm{Tr}\,S,\qquad Z(x) = \frac{xx^\top - I_d}{\sqrt d},
         \qquad S = \frac{1}{\sqrt{pd}}\sum_{k\le p} w_kw_k^\top
 
-    A network of p units with weight decay :math:`\lambda = \tilde\lambda/\sqrt{p/d}` reaches this
-    minimum if p is at least the rank of the minimiser. The inputs x may be any features. The theory,
-    AMP and ``gcv_score_`` expect whitened features (``whiten=True`` or ``PCA(whiten=True)``).
+    A network of p units with weight decay :math:`\lambda = \tilde\lambda/\sqrt{p/d}` reaches this minimum
+    if p is at least its rank. The theory, AMP and ``gcv_score_`` expect whitened features. The network is
+    even in x: standardise X and remove the linear fit from y first. arXiv:2505.17958 (quadratic 1).
 
     Parameters
     ----------
     regularisation : float or "gcv"
-        :math:`\tilde\lambda > 0`; "gcv" chooses the best of :data:`PATH_RATIOS` by ``gcv_score_``,
-        without a validation set.
+        :math:`\tilde\lambda > 0`; "gcv" chooses the best of :data:`PATH_RATIOS` by ``gcv_score_``.
     solver : {"amp", "fista", "factorised"}
         AMP is fastest on whitened features. "factorised" trains the weights by L-BFGS. FISTA always
         converges, and replaces another solver that does not, with a warning.
-    fit_intercept : bool
-        If True, c is fitted without penalty. If False, c is 0, as in the theory.
-    whiten : bool
-        If True, features are transformed to mean zero and unit covariance, without directions of no
-        variance; ``matrix_`` and d refer to the whitened features.
+    fit_intercept, whiten : bool
+        Whether c is fitted without penalty (else 0, as in the theory), and whether features are
+        transformed to mean zero and unit covariance; ``matrix_`` and d then refer to the whitened
+        features.
     width : int, optional
         Number of units of the factorised solver; d by default.
-    tolerance : float
-        Largest optimality residual, in (0, 1); raised to the rounding error of products if larger.
-    max_iterations : int
-        Largest number of iterations of each solver, at least 1.
+    tolerance, max_iterations : float and int
+        Largest optimality residual, in (0, 1), and largest number of iterations of each solver.
 
     Attributes
     ----------
-    matrix_ : ndarray of shape (d, d)
-        The minimiser.
-    intercept_ : float
-        c.
-    condition_number_ : float
-        Condition number of the second moment of the features; ``gcv_score_`` assumes 1.
-    whitening_ : Whitening or None
-        Mean and linear map of ``whiten``.
-    solution_ : QuadraticSolution
-        Factor, residual, dual and iterations.
-    kkt_residual_ : float
-        Distance from optimality, for every solver.
-    solver_ : str
-        Solver that found the minimiser.
-    regularisation_ : float
-        Regularisation of the fit.
-    spectrum_ : SpectralEstimate
-        Noise, shrinkage, degrees of freedom, and all eigenvalues of the noisy matrix M.
-    gcv_score_ : float
-        Mean squared error on fresh labels, estimated from the training data.
-    n_iter_ : int
-        Iterations of the solver that succeeded.
+    matrix_, intercept_ : ndarray of shape (d, d), and float
+        The minimiser, and c.
+    condition_number_, whitening_ : float, and Whitening or None
+        Condition number of the second moment of the features; mean and linear map of ``whiten``.
+    solution_, kkt_residual_ : QuadraticSolution and float
+        Factor, residual, dual and iterations; distance from optimality, for every solver.
+    solver_, n_iter_, regularisation_ : str, int and float
+        Solver that found the minimiser, its iterations, and the regularisation of the fit.
+    spectrum_, gcv_score_ : SpectralEstimate and float
+        Noise, shrinkage, degrees of freedom and eigenvalues of the noisy matrix; mean squared error on
+        fresh labels, estimated from the training data.
     n_features_in_ : int
         d.
 
-    Raises
-    ------
-    InvalidParameter, InvalidData
-        If ``fit`` gets invalid parameters or data. Samples are an array of shape (n, d), a path to a
-        ``.npy`` file or a Source.
-
     Notes
     -----
-    Source: arXiv:2505.17958 (quadratic 1). Time :math:`2nd^2` per iteration, memory of one block of
-    rows. A torch tensor is fitted on its device in its own precision, with sums in double precision;
-    only stopping criteria and the result leave the device. Backed by
-    ``tests/models/quadratic/network/test_learner.py`` and ``test_devices.py``. The network is even in x,
-    so it misses linear functions: standardise X and remove the linear fit from y first. On the diabetes
-    table it explains 1 % of the variance without this.
+    Time :math:`2nd^2` per iteration, memory of one block of rows. A torch tensor is fitted on its
+    device in its own precision, with sums in double precision.
 
     Examples
     --------

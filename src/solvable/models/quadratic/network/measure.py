@@ -11,22 +11,22 @@ from solvable.arrays import ArraySource, to_numpy
 from solvable.errors import NotConverged
 from solvable.fitting.devices import on_device
 from solvable.frame.points import Metrics
+from solvable.message_passing.loop import Start, settle
+from solvable.message_passing.matrix_channels import GaussianIndices
+from solvable.message_passing.signal_laws import SymmetricSignal, signal_denoiser
 from solvable.models.quadratic.network.amp import solve_amp
-from solvable.models.quadratic.network.bayes_estimate import bayes_estimate
 from solvable.models.quadratic.network.descent import solve_by_descent
 from solvable.models.quadratic.network.factorised import solve_factorised
 from solvable.models.quadratic.network.feature_groups import feature_groups, group_means
 from solvable.models.quadratic.network.parameters import QuadraticParameters
 from solvable.models.quadratic.network.sensing import GaussianSensing, SampleSensing, Sensing
-from solvable.models.quadratic.network.solutions import (
-    NOISELESS_PENALTY,
-    measure_of,
-    penalty_of,
-)
+from solvable.models.quadratic.network.solutions import NOISELESS_PENALTY, measure_of, penalty_of
 from solvable.models.quadratic.network.solvers import QuadraticSolution, objective, solve_fista
 from solvable.models.quadratic.network.spectral_phase import outlier_edge
 from solvable.models.quadratic.network.spectrum import spectral_estimate
 from solvable.models.quadratic.network.target import QuadraticTarget
+from solvable.operators.sensors import TokenSensors
+from solvable.spectra.measures import Measure
 
 TOLERANCE = 1e-6
 """Largest optimality residual of a minimiser."""
@@ -199,3 +199,22 @@ def _network(
         "network_objective": objective(sensing, trained.factor, labels, penalty_of(parameters)),
         "network_matrix_error": target.matrix_error(to_numpy(trained.matrix)),
     }
+
+
+def bayes_estimate(
+    X: np.ndarray, labels: np.ndarray, target: Measure, label_noise: float
+) -> np.ndarray | None:
+    """Posterior mean of a matrix of known spectrum; None if message passing does not converge."""
+    # GAMP-RIE of arXiv:2408.03733: the denoiser acts on the eigenvalues, as the eigenvectors are uniform.
+    law = SymmetricSignal(target)
+    channel = GaussianIndices(np.array([2.0]), np.array([label_noise]))
+    n, d = X.shape
+    start = Start(law.prior_mean(d), np.array([[law.variance]]), np.zeros((n, 1)))
+    try:
+        found = settle(
+            TokenSensors(X), channel.messages(labels[:, None]), start, denoiser=signal_denoiser(law),
+            tolerance=2e-3, least_variance=1e-7,
+        )  # fmt: skip
+    except NotConverged:
+        return None
+    return np.asarray(found.estimate)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from solvable.frame.agreement import Agreement, Cell
+from solvable.frame.conditions import covers, not_
 from solvable.frame.estimates import Estimate, Slope
 from solvable.frame.points import Point
 from solvable.models.quadratic.network.spectral_phase import measured_phase
@@ -33,9 +34,8 @@ def expands(point: Point) -> bool:
     return bool(large and abs(error - limit) <= 0.25 * limit)
 
 
-def given(point: Point) -> bool:
-    """Return True for a penalty that does not depend on the number of samples."""
-    return bool(point.setting.regularisation_unit != "best")
+GIVEN = {"regularisation_unit": not_("best")}
+"""The penalty does not depend on the number of samples."""
 
 
 def near(point: Point, exponent: float) -> bool:
@@ -47,7 +47,7 @@ def in_phase(phase: str) -> Callable[[Point], bool]:
     """Return the test whether a point follows the power law of a phase at a given penalty."""
 
     def where(point: Point) -> bool:
-        if point.prediction.get("scaling_phase") != phase or not given(point):
+        if point.prediction.get("scaling_phase") != phase or not covers(GIVEN, point):
             return False
         return near(point, float(point.predicted("phase_exponent")))
 
@@ -87,11 +87,6 @@ def best_of_three(points: Sequence[Point]) -> tuple[float, float] | None:
     )
     nearest = min((place for place in errors if place != 1.0), key=lambda place: expected[place])
     return measured[nearest] / measured[1.0], expected[nearest] / expected[1.0]
-
-
-def with_best_unit(point: Point) -> bool:
-    """Return True for multiples of the best penalty where the expansion holds."""
-    return point.setting.regularisation_unit == "best" and expands(point)
 
 
 def parts_of_error(point: Point) -> float:
@@ -188,7 +183,7 @@ PHASE_CLAIMS = (
         "slope-IV", "In phase IV the slope of the error in n is the predicted one at this dimension, "
         "which tends to -1 + 1/(2 gamma).", f"{PAPER}, Result 1; {LAWS}", metric="matrix_error",
         expected="finite_size_matrix_error", along="sample_ratio", ignore=("samples",), span=2.0,
-        where=lambda p: p.prediction.get("scaling_phase") == "IV" and expands(p) and given(p),
+        where=({"scaling_phase": "IV"}, expands, GIVEN),
         within=0.1, power=0.25, because="The second order in 1/d, which is larger for fewer samples.",
         missing="no curve has three sample sizes in phase IV, a factor of 2 apart; run with --preset "
         "dimensions",
@@ -199,7 +194,7 @@ PHASE_CLAIMS = (
         "harmful-overfitting", "In phase V the error rises with n, with the slope predicted at this "
         "dimension.", f"{PAPER}, Result 1; {NEAR}", metric="matrix_error",
         expected="finite_size_matrix_error", along="sample_ratio", ignore=("samples",), fewest=2,
-        span=1.3, where=lambda p: p.prediction.get("scaling_phase") == "V" and expands(p) and given(p),
+        span=1.3, where=({"scaling_phase": "V"}, expands, GIVEN),
         within=0.25, because="The second order in 1/d, which grows towards the peak.", power=0.6,
         missing="no curve has two sample sizes in phase V where the first order in 1/d is small; run "
         "with --preset dimensions",
@@ -218,15 +213,15 @@ PHASE_CLAIMS = (
         "predicted one at this dimension.", f"{PAPER}, Corollary 1; derivations/quadratic (18)",
         metric="matrix_error", expected="finite_size_matrix_error", along="sample_ratio",
         ignore=("samples",),
-        where=lambda p: at_optimum(p) and expands(p), within=0.08, power=0.2,
+        where=(at_optimum, expands), within=0.08, power=0.2,
         because="The second order in 1/d, which is larger for fewer samples.",
         missing="no curve has three sample sizes with regularisation_unit=best; run with --preset best",
     ),
     Estimate(
         "best-penalty", "The error at the best penalty is below the error at other penalties, by the "
         "predicted factor.", f"{PAPER}, Corollary 1; derivations/quadratic (18)", estimate=best_of_three,
-        apart=("regularisation",), fewest=3, where=with_best_unit, relative=True, within=0.05, power=0.15,
-        because="The second order in 1/d.",
+        apart=("regularisation",), fewest=3, where=({"regularisation_unit": "best"}, expands),
+        relative=True, within=0.05, power=0.15, because="The second order in 1/d.",
         missing="no sample size was run at a smaller and a larger penalty than the best one; run with "
         "--preset best",
     ),

@@ -8,8 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from solvable.arrays import check_positive
-from solvable.errors import InvalidParameter
-from solvable.models.quadratic.network.bulk import interpolation_peak_risk, noise_only
+from solvable.errors import InvalidParameter, NotConverged
 from solvable.models.quadratic.network.dilute import dilute_state
 from solvable.models.quadratic.network.phase_laws import (
     DESCRIPTIONS,
@@ -22,6 +21,7 @@ from solvable.models.quadratic.network.phase_laws import (
 from solvable.models.quadratic.network.saddle import check_not_negative
 from solvable.spectra.measures import DiscreteMeasure, power_law
 from solvable.spectra.roots import bracketed_root
+from solvable.spectra.semicircle_tail import semicircle_tail
 
 
 @dataclass(frozen=True)
@@ -41,20 +41,7 @@ class PowerLawPhases:
     At a boundary a feature crosses the noise or the threshold, the bulk disappears, or two laws
     cross. Boundaries include constants. At finite d the error crosses over within about half a
     decade around a boundary.
-
-    Parameters
-    ----------
-    dimension : int
-        :math:`d`, at least 2.
-    exponent : float
-        :math:`\gamma`, above 1/2.
-    label_noise : float
-        :math:`\Delta\ge0`.
-
-    Notes
-    -----
-    Phases of arXiv:2509.24882, Result 1; constants of (quadratic 22 to 28). Backed by
-    ``tests/models/quadratic/network/test_phases.py`` (the exact solution).
+    Phases of arXiv:2509.24882, Result 1; constants of (quadratic 22 to 28).
 
     Examples
     --------
@@ -64,8 +51,11 @@ class PowerLawPhases:
     """
 
     dimension: int
+    """:math:`d`, at least 2."""
     exponent: float
+    r""":math:`\gamma`, above 1/2."""
     label_noise: float
+    r""":math:`\Delta\ge0`."""
 
     def __post_init__(self) -> None:
         if not 0.5 < self.exponent < np.inf:
@@ -288,16 +278,10 @@ def quadratic_phase(
 
     Parameters
     ----------
-    dimension : int
-        :math:`d`.
-    exponent : float
-        :math:`\gamma`.
-    effective_samples : float
-        :math:`n_\mathrm{eff}=n/d`.
-    regularisation : float
-        :math:`\tilde\lambda`.
-    label_noise : float
-        :math:`\Delta`.
+    dimension, exponent : int and float
+        :math:`d` and :math:`\gamma`.
+    effective_samples, regularisation, label_noise : float
+        :math:`n_\mathrm{eff}=n/d`, :math:`\tilde\lambda` and :math:`\Delta`.
 
     Returns
     -------
@@ -314,3 +298,58 @@ def quadratic_phase(
     """
     phases = PowerLawPhases(dimension, exponent, label_noise)
     return phases.locate(effective_samples, regularisation)
+
+
+@dataclass(frozen=True)
+class NoiseState:
+    """Prediction of a network trained on labels of pure noise."""
+
+    effective_noise: float
+    threshold: float
+    matrix_error: float
+
+
+def noise_only(
+    *, sample_ratio: float, label_noise: float, regularisation: float = 0.0, unresolved: float = 0.0
+) -> NoiseState:
+    """Exact solution for no target, or for a target of which nothing is learned."""
+    variance = label_noise / 2 + unresolved  # above 0
+    # delta² = (Delta/2 + R_0) / (2 alpha - j(a)),  lambda = 4 a delta (alpha - A(a)),  b = a delta,
+    # R = R_0 + delta² j(a)  (quadratic 22): the energy R_0 that is not learned acts as label noise
+    # 2 R_0. For a >= 2 nothing is fitted. Without regularisation A(a) = alpha below alpha = 1/4 (the
+    # interpolator of least trace), and a = 0 above.
+    alpha = sample_ratio
+    null = float(np.sqrt(variance / (2 * alpha)))
+    if regularisation >= 8 * alpha * null:
+        return NoiseState(null, regularisation / (4 * alpha), unresolved)
+    low = 0.0
+    if alpha < 0.25:
+        low = bracketed_root(
+            lambda a: semicircle_tail(a).slope / alpha - 1, 0.0, 2.0, absolute=1e-15
+        )
+
+    def noise(a: float) -> float:
+        room = 2 * alpha - semicircle_tail(a).second
+        return float(np.sqrt(variance / room)) if room > 1e-13 * alpha else np.inf
+
+    def excess(a: float) -> float:
+        free = 4 * a * (alpha - semicircle_tail(a).slope)
+        return (free * noise(a) if free > 0 else 0.0) - regularisation
+
+    if low == 0 and noise(0.0) == np.inf and regularisation == 0:
+        raise NotConverged(
+            "the error has no finite limit at the sample ratio 1/4 without regularisation (interpolation "
+            "peak). Use a regularisation above 0.",
+            {"sample_ratio": alpha},
+        )
+    a = low if regularisation == 0 else bracketed_root(excess, low, 2.0)
+    delta = noise(a)
+    return NoiseState(delta, a * delta, unresolved + delta**2 * semicircle_tail(a).second)
+
+
+def interpolation_peak_risk(*, regularisation: float, label_noise: float) -> float:
+    """Height of the error at the interpolation peak (quadratic 24)."""
+    # R = (3 pi/8)^(2/3) (Delta/2)^(4/3) lambda^(-2/3) / 2: limit of `noise_only` at alpha = 1/4 for small
+    # lambda, where 1/epsilon² = 8 lambda / 3 pi delta. With a target the peak stays finite at lambda = 0.
+    variance = label_noise / 2
+    return float(0.5 * (3 * np.pi / 8) ** (2 / 3) * variance ** (4 / 3) / regularisation ** (2 / 3))

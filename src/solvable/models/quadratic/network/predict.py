@@ -12,8 +12,7 @@ from solvable.models.quadratic.network.feature_groups import (
     group_errors,
     group_strengths,
 )
-from solvable.models.quadratic.network.finite_features import finite_group_errors
-from solvable.models.quadratic.network.finite_size import at_dimension
+from solvable.models.quadratic.network.finite_size import at_dimension, finite_group_errors
 from solvable.models.quadratic.network.parameters import QuadraticParameters
 from solvable.models.quadratic.network.phases import PhasePoint, quadratic_phase
 from solvable.models.quadratic.network.solutions import (

@@ -91,10 +91,7 @@ class SampleSensing:
     # takes 2 n d² flops, or 2 n d k for a factor of k columns.
 
     def __init__(
-        self,
-        source: Source,
-        centre: Array | None = None,
-        whitening: Whitening | None = None,
+        self, source: Source, centre: Array | None = None, whitening: Whitening | None = None
     ) -> None:
         self.samples = Samples(source)
         self.asarray, self.rounding = self.samples.asarray, self.samples.rounding

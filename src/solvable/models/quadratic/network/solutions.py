@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
+from solvable.errors import InvalidParameter
 from solvable.frame.points import Metrics
-from solvable.models.quadratic.network.bayes import bayes_optimal
+from solvable.message_passing.matrix_channels import GaussianIndices
+from solvable.message_passing.signal_evolution import signal_evolution
+from solvable.message_passing.signal_laws import SymmetricSignal
 from solvable.models.quadratic.network.parameters import QuadraticParameters
+from solvable.models.quadratic.network.saddle import check_problem
 from solvable.models.quadratic.network.theory import QuadraticState, solve_quadratic
-from solvable.spectra.measures import Measure, power_law
+from solvable.spectra.measures import Measure, as_measure, power_law
 from solvable.spectra.product_measure import marchenko_pastur
 from solvable.spectra.thresholds import bayes_perfect_recovery_threshold, interpolation_threshold
 
@@ -20,12 +25,7 @@ NOISELESS_PENALTY = 5e-3
 
 def state_of(parameters: QuadraticParameters) -> QuadraticState:
     """Saddle point at a parameter set."""
-    return _state(
-        _key(parameters),
-        parameters.ratio,
-        parameters.noise,
-        penalty_of(parameters),
-    )
+    return _state(_key(parameters), parameters.ratio, parameters.noise, penalty_of(parameters))
 
 
 def penalty_of(parameters: QuadraticParameters) -> float:
@@ -47,10 +47,8 @@ def penalties_of(parameters: QuadraticParameters, ratios: np.ndarray) -> np.ndar
 
 
 def local_exponent(parameters: QuadraticParameters) -> float:
-    """Predicted slope of log R against log n at a fixed penalty.
-
-    At the best penalty this is the slope along the best penalties, as the error is stationary there.
-    """
+    """Predicted slope of log R against log n at a fixed penalty."""
+    # At the best penalty this is the slope along the best penalties, as the error is stationary there.
     key, noise, penalty = _key(parameters), parameters.noise, penalty_of(parameters)
     step = 0.1
     errors = [
@@ -138,3 +136,36 @@ def _interpolation(key: Key, noise: float) -> Metrics:
         return {"interpolation_ratio": None, "interpolation_peak": None}
     peak = interpolation_threshold(_measure(key), label_noise=noise)
     return {"interpolation_ratio": peak.sample_ratio, "interpolation_peak": peak.matrix_error}
+
+
+@dataclass(frozen=True)
+class BayesOptimalState:
+    """Prediction of the Bayes-optimal estimator."""
+
+    effective_noise: float  # delta: the data are as informative as S* + delta Z
+    matrix_error: float  # R of the posterior mean
+
+
+def bayes_optimal(
+    target: Measure | np.ndarray, *, sample_ratio: float, label_noise: float
+) -> BayesOptimalState:
+    """Bayes-optimal error: fixed point of message passing from no information."""
+    check_problem(sample_ratio=sample_ratio, label_noise=label_noise, regularisation=0.0)
+    # R = delta² - (4 pi²/3) delta⁴ int mu_delta³, R + Delta/2 = 2 alpha delta², at the largest root
+    # (quadratic 16; arXiv:2408.03733). Noise of variance sigma² inside the activation of a target
+    # W W^T / sqrt(p* d) is equivalent to Delta = 2 sigma² (2 + sigma²); divide by kappa* for W W^T / p*.
+    measure = as_measure(target)
+    sensing = GaussianIndices(np.array([2.0]), np.array([float(label_noise)]))
+    signal = SymmetricSignal(measure)
+    # A multiple of the identity is known in advance: only the label noise remains.
+    known = signal.variance <= 1e-14 * signal.second_moment
+    error, variance = 0.0, label_noise / (4 * sample_ratio)
+    if not known:
+        state = signal_evolution(signal, sensing, sample_ratio)
+        error, variance = float(state.error), float(state.noise)
+    if variance == 0:
+        raise InvalidParameter(
+            f"at sample_ratio {sample_ratio} without label noise the best estimator recovers the target "
+            "exactly, so that the effective noise vanishes. Use a smaller sample ratio or label noise."
+        )
+    return BayesOptimalState(float(np.sqrt(variance)), error)

@@ -70,6 +70,8 @@ def spectral_phase(
     bulk-decay    5 features or more whose peaks merge with the bulk
     bulk+spikes   features separate from the bulk, or a second bulk of features
     ============= ===========================================================================
+    The power :math:`d^{-1/3}` is that of Baik, Ben Arous and Peche, and the gaps follow from the free
+    convolution. The window and the counts are conventions.
 
     Parameters
     ----------
@@ -86,17 +88,6 @@ def spectral_phase(
     -------
     SpectralDecision
         Phase and margins.
-
-    Raises
-    ------
-    InvalidData
-        If the strengths are not finite numbers of at least 0, or more than d.
-
-    Notes
-    -----
-    The power :math:`d^{-1/3}` is that of Baik, Ben Arous and Peche, and the gaps follow from the free
-    convolution. The window and the counts are conventions. Backed by
-    ``tests/models/quadratic/network/test_spectral_phase.py``.
 
     Examples
     --------
@@ -206,10 +197,8 @@ def decision_at(state: QuadraticState, dimension: int) -> SpectralDecision:
 def measured_phase(
     eigenvalues: np.ndarray, *, effective_noise: float, threshold: float, shape: float
 ) -> SpectralPhase:
-    """Spectral phase of learned spectra, shape (replicates, d), at the estimated noise and threshold.
-
-    `shape` is d/n for samples and 0 for Gaussian matrices.
-    """
+    """Spectral phase of learned spectra, shape (replicates, d), at the estimated noise and threshold."""
+    # `shape` is d/n for samples and 0 for Gaussian matrices.
     replicates, size = eigenvalues.shape
     # Learned eigenvalues are those of the noisy matrix minus b, whose mean at each rank scatters less.
     ranked = np.sort(eigenvalues, axis=1)[:, ::-1]

@@ -23,32 +23,7 @@ class QuadraticTarget:
     standard normal entries ("marchenko-pastur"), or with eigenvalues
     :math:`s_i=\sqrt d\,i^{-\gamma}/\sqrt{\sum_jj^{-2\gamma}}` along the axes ("power-law"). The
     eigenvectors have no effect, as the inputs are isotropic.
-
-    Parameters
-    ----------
-    dimension : int
-        :math:`d`, at least 2.
-    spectrum : {"marchenko-pastur", "power-law"}
-        Law of the eigenvalues.
-    width_ratio : float
-        :math:`\kappa^\star=p^\star/d`, above 0, rounded to a whole :math:`p^\star\ge1`; ignored by
-        a power law.
-    exponent : float
-        :math:`\gamma`, above 1/2; ignored by Marchenko-Pastur.
-    noise : float
-        Variance :math:`\Delta` of the label noise, at least 0.
-    seed : int
-        Seed of the draw of :math:`W`.
-
-    Raises
-    ------
-    InvalidParameter
-        If a parameter is out of range.
-
-    Notes
-    -----
-    Sources: arXiv:2505.17958 (Marchenko-Pastur), arXiv:2606.28242 (power law). Backed by
-    ``tests/models/quadratic/network/test_target.py``.
+    Sources: arXiv:2505.17958 (Marchenko-Pastur), arXiv:2606.28242 (power law).
 
     Examples
     --------
@@ -61,11 +36,18 @@ class QuadraticTarget:
     """
 
     dimension: int
+    """:math:`d`, at least 2."""
     spectrum: Literal["marchenko-pastur", "power-law"] = "marchenko-pastur"
+    """Law of the eigenvalues."""
     width_ratio: float = 0.2
+    r""":math:`\kappa^\star=p^\star/d`, above 0, rounded to a whole :math:`p^\star\ge1`; ignored by a
+    power law."""
     exponent: float = 1.0
+    r""":math:`\gamma`, above 1/2; ignored by Marchenko-Pastur."""
     noise: float = 0.0
+    r"""Variance :math:`\Delta` of the label noise, at least 0."""
     seed: int = 0
+    """Seed of the draw of :math:`W`."""
 
     @property
     def n_units(self) -> int:

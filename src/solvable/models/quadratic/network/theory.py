@@ -59,54 +59,33 @@ class QuadraticState:
 
 
 def solve_quadratic(
-    target: Measure | np.ndarray,
-    *,
-    sample_ratio: float,
-    label_noise: float,
-    regularisation: float,
+    target: Measure | np.ndarray, *, sample_ratio: float, label_noise: float, regularisation: float
 ) -> QuadraticState:
     r"""Predict a trained network in the limit of many dimensions: its unique :math:`(\delta,b)`.
 
-    The network minimises, over :math:`S\succeq0`,
-
-    .. math:: \frac1{d^2}\sum_{\mu=1}^n\big(y_\mu-\mathrm{Tr}[Z_\mu S]\big)^2
-              +\frac{\tilde\lambda}d\mathrm{Tr}\,S,\qquad Z_\mu=\frac{x_\mu x_\mu^\top-I}{\sqrt d},
-
-    with labels :math:`\mathrm{Tr}[Z_\mu S^\star]+\sqrt\Delta\,\xi_\mu`; then
+    .. math:: \min_{S\succeq0}\frac1{d^2}\sum_{\mu=1}^n\big(y_\mu-\mathrm{Tr}[Z_\mu S]\big)^2
+              +\frac{\tilde\lambda}d\mathrm{Tr}\,S,\qquad Z_\mu=\frac{x_\mu x_\mu^\top-I}{\sqrt d},\qquad
+              y_\mu=\mathrm{Tr}[Z_\mu S^\star]+\sqrt\Delta\,\xi_\mu;
 
     .. math:: \frac1\epsilon=4(\alpha-A),\quad b=\tilde\lambda\epsilon,\quad
               R=Q^\star+4\delta^2A-\int_b^\infty\mu_\delta(dx)(x^2-b^2),\quad
               R+\tfrac\Delta2=2\alpha\delta^2 .
 
+    A bracketed search in :math:`\delta`. arXiv:2505.17958, in the form (quadratic 4).
+
     Parameters
     ----------
     target : Measure or array of shape (m,)
         :math:`\mu^\star`, or eigenvalues of equal weight; at least 0.
-    sample_ratio : float
-        :math:`\alpha=n/d^2`, above 0.
-    label_noise : float
-        :math:`\Delta`, a variance, at least 0.
+    sample_ratio, label_noise : float
+        :math:`\alpha=n/d^2`, above 0, and the variance :math:`\Delta\ge0`.
     regularisation : float
-        :math:`\tilde\lambda=\sqrt\kappa\lambda`, at least 0. The value 0 means the limit from above:
-        below the interpolation threshold the interpolator of least trace.
+        :math:`\tilde\lambda=\sqrt\kappa\lambda\ge0`; 0 means the limit from above.
 
     Returns
     -------
     QuadraticState
         The prediction.
-
-    Raises
-    ------
-    InvalidParameter
-        If a parameter is out of range, or the error vanishes and with it the effective noise.
-    NotConverged
-        If there is no finite solution (no target, no regularisation, :math:`\alpha=\frac14`).
-
-    Notes
-    -----
-    The solution is unique and found by a bracketed search in :math:`\delta`. Source: arXiv:2505.17958,
-    in the form (quadratic 4). Backed by ``tests/models/quadratic/network/test_theory.py`` and
-    ``tests/models/quadratic/network/test_paper_theory.py``.
 
     Examples
     --------
@@ -130,16 +109,14 @@ def quadratic_curve(
 ) -> tuple[QuadraticState, ...]:
     r"""Predict trained networks along a curve of sample ratios.
 
+    Each solution starts the search of the next one, which changes the time and not the result.
+
     Parameters
     ----------
-    target : Measure or array of shape (m,)
-        :math:`\mu^\star`.
-    sample_ratios : array of shape (k,)
-        :math:`\alpha`.
-    label_noise : float
-        :math:`\Delta`.
-    regularisation : float or array of shape (k,)
-        :math:`\tilde\lambda`, one for all or one for each.
+    target, sample_ratios : Measure or array of shape (m,), and array of shape (k,)
+        :math:`\mu^\star` and :math:`\alpha`.
+    label_noise, regularisation : float, and float or array of shape (k,)
+        :math:`\Delta` and :math:`\tilde\lambda`.
     tolerance : float
         Relative error of :math:`(R+\Delta/2)/2\alpha\delta^2` that ends a search; default rounding.
 
@@ -147,10 +124,6 @@ def quadratic_curve(
     -------
     tuple of QuadraticState
         One for each sample ratio.
-
-    Notes
-    -----
-    Each solution starts the search of the next one, which changes the time and not the result.
 
     Examples
     --------
@@ -207,13 +180,9 @@ def _extrapolated(states: Sequence[QuadraticState], ratio: float) -> float | Non
 
 
 def state_at(
-    target: Measure | np.ndarray,
-    *,
-    effective_noise: float,
-    threshold: float,
-    label_noise: float,
+    target: Measure | np.ndarray, *, effective_noise: float, threshold: float, label_noise: float
 ) -> QuadraticState:
-    r"""Predict the network with given :math:`(\delta,b)`; :math:`(\alpha,\tilde\lambda)` is explicit.
+    r"""Predict the network with given :math:`(\delta,b)`, without a search.
 
     .. math:: \alpha=\frac{R+\Delta/2}{2\delta^2},\qquad\tilde\lambda=4b(\alpha-A).
 
@@ -221,26 +190,13 @@ def state_at(
     ----------
     target : Measure or array of shape (m,)
         :math:`\mu^\star`.
-    effective_noise : float
-        :math:`\delta`, above 0.
-    threshold : float
-        :math:`b`, at least 0.
-    label_noise : float
-        :math:`\Delta`.
+    effective_noise, threshold, label_noise : float
+        :math:`\delta>0`, :math:`b\ge0` and :math:`\Delta`.
 
     Returns
     -------
     QuadraticState
         Prediction of the network with these two scalars.
-
-    Raises
-    ------
-    InvalidParameter
-        If :math:`\tilde\lambda` would be negative, so that no network has these scalars.
-
-    Notes
-    -----
-    The function computes one spectral law and searches no root.
 
     Examples
     --------

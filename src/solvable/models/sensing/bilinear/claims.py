@@ -8,6 +8,7 @@ from math import inf
 import numpy as np
 
 from solvable.frame.agreement import Agreement, Cell
+from solvable.frame.conditions import above, at_least, between
 from solvable.frame.estimates import Contrast
 from solvable.frame.points import Point
 from solvable.models.sensing.information import mutual_information
@@ -49,22 +50,8 @@ def expected_gain(point: Point) -> np.ndarray:
     return point.predicted("ridge_error") - point.predicted("matrix_error")
 
 
-def enough(cell: Cell) -> bool:
-    """Return True if the cell has at least 100 samples and an expected number above 0.01."""
-    return bool(cell.setting.samples >= 100 and cell.expected > 0.01)
-
-
-def of(estimator: str) -> Callable[[Cell], bool]:
-    """Return a filter for testable cells of one estimator."""
-    return lambda cell: cell.setting.estimator == estimator and enough(cell)
-
-
-testable = of("message-passing")
-
-
-def near_best_rate(cell: Cell) -> bool:
-    """Select gradient descent at the learning rates at which the average has the smallest error."""
-    return 0.55 <= cell.setting.learning_rate <= 0.75 and of("gradient-descent")(cell)
+ENOUGH = {"samples": at_least(100), "expected": above(0.01)}
+PASSED = {"estimator": "message-passing", **ENOUGH}
 
 
 def below_or_between(point: Point) -> bool:
@@ -85,7 +72,7 @@ CLAIMS = (
         MATRIX, SOURCE, expected="matrix_error", within=finite,
         because="0.02 plus 0.8/d of the error, for terms of order 1/d; 0.001, the error at which the "
         "algorithm stops.",
-        where=testable,
+        where=PASSED,
         missing=MISSING,
     ),
     Agreement(
@@ -93,7 +80,7 @@ CLAIMS = (
         "The test error of message passing equals the predicted matrix error.",
         TEST, SOURCE, expected="test_error", within=lambda cell: 1.5 * finite(cell),
         because="1.5 times the tolerance of the matrix error, for the finite number of test samples.",
-        where=testable, missing=MISSING, power=0.2,
+        where=PASSED, missing=MISSING, power=0.2,
     ),
     Agreement(
         "ridge-error",
@@ -101,8 +88,8 @@ CLAIMS = (
         RIDGE, "arXiv:2410.18858, Figure 1; derivations/sensing (18), (19)", expected="ridge_error",
         within=0.02, relative=True,
         because="2 % for terms of order 1/(d L), which the prediction leaves out.",
-        where=enough,
-        missing="no point has at least 100 samples and a ridge error above 0.01; lower sample_ratio",
+        where=ENOUGH,
+        missing="lower sample_ratio",
     ),
     Agreement(
         "gain",
@@ -110,8 +97,8 @@ CLAIMS = (
         gain, "derivations/sensing (15), (18), (19)", expected=expected_gain,
         within=lambda cell: 1.5 * finite(cell),
         because="Terms of order 1/d in the errors of message passing and ridge regression.",
-        where=lambda cell: cell.expected > 0.1 and testable(cell),
-        missing="no point has at least 100 samples and a predicted gain above 0.1; lower rank_ratio",
+        where={**PASSED, "expected": above(0.1)},
+        missing="lower rank_ratio",
     ),
     Contrast(
         "recovery-before-the-nuclear-norm",
@@ -131,7 +118,7 @@ CLAIMS = (
         within=lambda cell: 0.02 + finite(cell) / 2,
         because="Half the relative tolerance of the matrix error, and 0.02 for the squared norm of "
         "drawn weights, which changes the noise of a fresh label.",
-        where=testable, missing="needed: noise above 0 with estimator=message-passing", power=0.3,
+        where=PASSED, missing="needed: noise above 0 with estimator=message-passing", power=0.3,
     ),
     mutual_information(within=0.05),
     Agreement(
@@ -140,9 +127,9 @@ CLAIMS = (
         MATRIX, "arXiv:2410.18858, Figure 5; derivations/sensing (23)", expected="matrix_error",
         within=lambda cell: (0.02 + 1 / cell.setting.dimension) * cell.expected,
         because="0.02 plus 1/d of the error, for terms of order 1/d.",
-        where=of("nuclear-norm"), power=0.2,
-        missing="needed: estimator=nuclear-norm and noise=0 below nuclear_norm_ratio; run with "
-        "--preset nuclear-norm",
+        where={"estimator": "nuclear-norm", **ENOUGH}, power=0.2,
+        missing="set noise=0 and sample_ratio below nuclear_norm_ratio, or run with --preset "
+        "nuclear-norm",
     ),
     Contrast(
         "recovery-by-the-nuclear-norm",
@@ -150,7 +137,7 @@ CLAIMS = (
         "arXiv:2410.18858, Figures 4 and 5; derivations/sensing (17), (23)", metric=MATRIX,
         expected="matrix_error", across="nuclear_norm_ratio", along="sample_ratio",
         below=(0.0, 0.95), above=(1.1, inf),
-        where=lambda point: point.setting.estimator == "nuclear-norm",
+        where={"estimator": "nuclear-norm"},
         within=0.06, relative=True, because="6 % of the predicted difference of errors.", power=0.2,
         missing="needed: estimator=nuclear-norm and noise=0 on both sides of nuclear_norm_ratio; run "
         "with --preset nuclear-norm",
@@ -162,8 +149,8 @@ CLAIMS = (
         MATRIX, "derivations/sensing (27)", expected="matrix_error",
         within=lambda cell: 10 / cell.setting.dimension, relative=True,
         because="10/d for terms of order 1/d: the average of 64 published runs at d = 100 is 9 % above.",
-        where=near_best_rate, missing="needed: estimator=gradient-descent, noise=0, learning_rate from "
-        "0.55 to 0.75; run with --preset descent", power=0.4,
+        where={"estimator": "gradient-descent", "learning_rate": between(0.55, 0.75), **ENOUGH},
+        missing="set noise=0, or run with --preset descent", power=0.4,
     ),
 )
 # fmt: on

@@ -31,11 +31,9 @@ def least_nuclear_norm(
     tolerance: float = 2e-5,
     max_steps: int = 20_000,
 ) -> LeastNuclearNorm:
-    """Minimise the nuclear norm under the linear constraints by Douglas-Rachford splitting.
-
-    `inputs` are the n token matrices (n, d L); the labels are their products with the matrix over
-    (d L)^(1/4).
-    """
+    """Minimise the nuclear norm under the linear constraints by Douglas-Rachford splitting."""
+    # `inputs` are the n token matrices (n, d L); the labels are their products with the matrix over
+    # (d L)^(1/4).
     if len(y) >= inputs.shape[1]:
         # as many labels as entries: one matrix fits them
         X = np.asarray(inputs, dtype=float) / (shape[0] * shape[1]) ** 0.25

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from solvable.frame.agreement import Agreement, Cell
+from solvable.frame.conditions import at_least
 from solvable.frame.estimates import Contrast, Estimate, Lead
 from solvable.frame.points import Point
 from solvable.models.sensing.information import mutual_information
@@ -159,7 +160,7 @@ CLAIMS = (
         "derivations/sensing (22)", estimate=ratio_of_sensors,
         apart=("sensors", "sample_ratio"), fewest=2, within=0.04, relative=True,
         because="4 % for the second order in 1/d.",
-        where=lambda point: point.setting.estimator == "bayes" and point.setting.dimension >= 40,
+        where={"estimator": "bayes", "dimension": at_least(40)},
         missing="needed: estimator=bayes and both kinds of sensors with dimension >= 40; run with "
         "--preset universality",
     ),

@@ -21,10 +21,8 @@ def penalised(
     tolerance: float = 3e-3,
     max_steps: int = 5_000,
 ) -> np.ndarray:
-    """Minimise |y - A(S)|² / d + penalty |S|_* by accelerated proximal gradient descent.
-
-    Stops where the duality gap is at most the fraction `tolerance` of the minimum.
-    """
+    """Minimise |y - A(S)|² / d + penalty |S|_* by accelerated proximal gradient descent."""
+    # Stops where the duality gap is at most the fraction `tolerance` of the minimum.
     step, d = 1 / _curvature(sensors), sensors.size
     S = ahead = np.zeros((d, d))
     momentum, gap = 1.0, np.inf

@@ -15,11 +15,7 @@ from solvable.message_passing.finite_size import (
 )
 from solvable.message_passing.signal_evolution import signal_evolution
 from solvable.message_passing.signal_laws import SymmetricSignal
-from solvable.models.sensing.free_entropy import (
-    entropy_metrics,
-    free_entropy,
-    label_information,
-)
+from solvable.models.sensing.free_entropy import entropy_metrics, free_entropy, label_information
 from solvable.models.sensing.matrix.parameters import MatrixSensingParameters
 from solvable.models.sensing.matrix.theory import (
     GROUPS,

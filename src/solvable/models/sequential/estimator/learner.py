@@ -45,137 +45,82 @@ class LayerwiseSpectralRegressor(
 ):
     r"""Learn latent features layer by layer, as outliers of label-weighted moments.
 
-    Let :math:`F` be the orthonormal Hermite features of degree q of the inputs, and T the mapped and
-    centred labels. The directions are eigenvectors of
+    With the orthonormal Hermite features F of degree q of the inputs, and the mapped and centred labels
+    T, the directions are eigenvectors with eigenvalues outside the predicted bulk of
 
-    .. math:: \hat C = \frac1n\sum_\mu T_\mu\,(F_\mu F_\mu^\top - I_D)
+    .. math:: \hat C = \frac1n\sum_\mu T_\mu\,(F_\mu F_\mu^\top - I_D),\qquad
+        \hat y = \hat g\Big(b + \sum_{ij} Q_{ij}\hat h_i\hat h_j\Big),\quad
+        \hat h_i = \langle\hat A_i, F(x)\rangle .
 
-    (without its Wick contractions if the correction is used) with eigenvalues outside the predicted
-    bulk. The latent features :math:`\hat h_i = \langle\hat A_i, F(x)\rangle` are the inputs of the
-    next spectral layer, which has degree 2. The latent features of the last layer are the inputs of
-    the output
-
-    .. math:: \hat y = \hat g\Big(b + \sum_{ij} Q_{ij}\hat h_i\hat h_j\Big),
-
-    which is fitted on rows that the spectral steps do not use.
+    The latent features are the inputs of the next spectral layer, which has degree 2, and at last of the
+    output, which is fitted on rows that the spectral steps do not use. Inputs should have mean 0 and
+    covariance I. Functions that are odd in x are not found: remove a linear fit from y first.
 
     Parameters
     ----------
     degree : {1, 2, 3}
-        Degree :math:`q` of the first layer; deeper layers have degree 2. With degree 1 the features are
-        the inputs themselves (Gaussian-equivalent model).
+        Degree q of the first layer; with 1 the features are the inputs themselves.
     n_directions : "auto", int, or tuple of these, one per spectral layer
-        "auto" returns every outlier. An integer is the largest number of directions returned for
-        ``selection="outliers"``, and the exact number for other selections.
+        "auto" returns every outlier; an integer is the largest number, or the exact one if not
+        "outliers".
     label_map : {"tanh", "clip", "identity"} or callable
         Function that maps the standardised labels to T. A bounded map lowers the threshold.
     correction : {"auto", "wick", "none"}
-        "wick" keeps only the Hermite component of degree 2q of the moment. This removes the O(1/d)
-        bias of the moment, but also lowers the eigenvalues of the features, by a fraction of about
-        7/d for degree 2 and 12/d for degree 3. "auto" corrects degree 2 only, which is an advantage
-        for d of 20 or more. The correction assumes Gaussian inputs; it has no effect at degree 1.
+        "wick" keeps the Hermite component of degree 2q of the moment: no bias O(1/d), but eigenvalues
+        lower by 7/d (degree 2) or 12/d (degree 3). "auto" corrects degree 2. It assumes Gaussian
+        inputs.
     second_layer : {"least-squares", "in-sample", "shrinkage"}
-        "least-squares" fits the held-back rows; "in-sample" uses the eigenvalues, which are biased
-        away from zero; "shrinkage" uses shrunk eigenvalues. Layers made of eigenvalues have the units
-        of the labels only for ``label_map="identity"``; for other maps a readout restores the units.
-    cross_terms : bool or "auto"
-        True adds the columns :math:`\hat h_i\hat h_j`, :math:`i\ne j`, to the least squares; "auto"
-        adds these columns if there are at least ten held-back rows per coefficient.
-    linear_terms : bool
-        True adds the columns :math:`\hat h_i` to the least squares. The targets of the papers have no
-        linear terms; real data may have them.
+        Least squares on held-back rows, or eigenvalues as they are (biased away from 0) or shrunk.
+        Those have the units of the labels only for ``label_map="identity"``; else the readout restores
+        the units.
+    cross_terms, linear_terms : bool or "auto", and bool
+        Whether least squares has columns :math:`\hat h_i\hat h_j`, :math:`i\ne j` ("auto": from ten
+        held-back rows per coefficient on), and columns :math:`\hat h_i`.
     regularisation : float
         Ridge penalty of the least squares, relative to the variance of each column.
     held_back : float or int
-        Rows kept for the second layer and the readout: a fraction of all rows in [0, 1), or a number
-        of rows. 0 is allowed if neither the second layer nor the readout is fitted.
+        Fraction or number of rows for the second layer and the readout; 0 if neither is fitted.
     shuffle : bool
-        True draws the held-back rows at random; False takes the last rows, which avoids a copy of
-        arrays.
+        True draws the held-back rows; False takes the last rows, which avoids a copy of arrays.
     readout : {"spline", "none"}
-        "spline" fits a penalised spline of the index, constant outside the training range of the
-        index; "none" predicts the index itself.
+        A penalised spline of the index, constant outside its training range, or the index itself.
     selection : {"outliers", "forced", "modulus"}
-        "outliers" returns directions with eigenvalues outside the bulk. "forced" returns exactly
-        ``n_directions`` directions, those with eigenvalues farthest beyond an edge of the bulk first.
-        "modulus" (published) returns the directions with eigenvalues of largest modulus, which loses
-        features if the bulk is shifted or skewed.
+        Directions outside the bulk; exactly ``n_directions``, those farthest beyond an edge first; or
+        (published) those of largest modulus, which loses features if the bulk is shifted or skewed.
     solver : {"auto", "lanczos", "dense", "gram", "power-iteration"}
-        Solver for the eigenpairs; "auto" chooses the fastest solver that fits into memory.
-        "power-iteration" (published) makes 15 passes with ten more vectors than ``n_directions``
-        and no Ritz step.
-    tolerance : float
-        Largest residual of a converged eigenpair, relative to the largest eigenvalue.
-    max_products : int, optional
-        Number of products per layer after which Lanczos stops.
+        Solver for the eigenpairs; "power-iteration" (published) makes 15 passes without a Ritz step.
+    tolerance, max_products : float, and int, optional
+        Largest relative residual of a converged eigenpair, and products per layer after which Lanczos
+        stops.
     random_state : int, RandomState, Generator or None
         Source of randomness for the split and for the starting vectors of the solver.
 
     Attributes
     ----------
-    directions_ : ndarray of shape (D, k)
-        Orthonormal directions :math:`\hat A_i` of the first layer. The direction whose eigenvalue is
-        farthest beyond an edge of the bulk comes first.
-    eigenvalues_ : ndarray of shape (k,)
-        Eigenvalues of the directions.
-    bulk_edges_ : tuple of float
-        Edges against which eigenvalues are tested. They include the noise, the population bulk that
-        the selected features imply, and a margin that noise exceeds in one of 100 fits per side.
-    noise_edges_ : tuple of float
-        Edges of the noise alone, with the same margin.
+    directions_, eigenvalues_ : ndarray of shape (D, k) and (k,)
+        Orthonormal directions of the first layer, the farthest beyond an edge first, and their
+        eigenvalues.
+    bulk_edges_, noise_edges_ : tuple of float
+        Edges against which eigenvalues are tested, with the population bulk that the selected features
+        imply and a margin that noise exceeds in one of 100 fits per side; and edges of the noise alone.
     noise_scale_ : float
-        Standard deviation :math:`s` of the noise spectrum, :math:`s^2 = E_n[T^2\|F\|^4]/(nD)`.
+        Standard deviation of the noise spectrum, :math:`s^2 = E_n[T^2\|F\|^4]/(nD)`.
     rejected_ : tuple of Rejection
-        Candidate directions that do not count as features, each with the reason and the values behind
-        the reason. For ``n_directions="auto"`` at most three candidates are listed for each reason.
+        Candidate directions that do not count as features, each with the reason.
     layers_ : list of SpectralLayer
         All spectral layers; each has the attributes above, without the trailing underscore.
-    second_layer_ : SecondLayer
-        Intercept and matrix Q, in the units of the labels.
-    readout_ : SplineReadout or None
-        None for ``readout="none"`` and for fewer than 20 held-back rows.
-    n_products_ : int
-        Number of products with moment operators.
-    route_ : str
-        Solver used for the eigenpairs of the first layer.
-    n_features_in_ : int
-        Number of columns of X.
-
-    Raises
-    ------
-    InvalidData
-        From ``fit`` for NaN, infinite or constant labels, for fewer than two rows in the spectral
-        step, and for wrong shapes.
-    InvalidParameter
-        From ``fit`` for a parameter out of range.
-
-    Warns
-    -----
-    NoFeatureFound
-        If no eigenvalue is outside the bulk; predictions are then the mean of the labels.
+    second_layer_, readout_ : SecondLayer, and SplineReadout or None
+        Intercept and matrix Q, in the units of the labels, and the readout (from 20 held-back rows on).
+    n_products_, route_, n_features_in_ : int, str and int
+        Number of products with moment operators, solver of the first layer, and number of columns of X.
 
     Notes
     -----
-    Inputs should have mean 0 and covariance I: standardise or whiten them first. Each product costs
-    about :math:`4nd^2` flops (q = 2), and a fit takes 50 to 120 products. In addition to X, a fit needs
-    memory for one chunk of rows and :math:`O(n + kD)` numbers. float32 inputs are multiplied in
-    float32. X may also be a path to a ``.npy`` file, a :class:`solvable.arrays.Source` that is
-    regenerated chunk by chunk, or a torch tensor, which stays on its device.
-
-    If there are enough rows, each deeper layer gets separate rows: as many as are held back, and
-    together at most half of the spectral rows. The inputs of a layer are centred and scaled on the
-    rows of this layer.
-
-    With squared overlaps :math:`c_i^2`, the error of least squares is :math:`1-\sum_i\lambda_i^2c_i^4`
-    for the identity readout and Gaussian features. The estimator finds only functions that are even
-    in x; for example, it misses a linear function of x, and explains nothing of the diabetes table
-    (R² of -0.02) unless the linear fit is removed from y first.
-
-    References
-    ----------
-    arXiv:2605.14567, Algorithm 1; arXiv:2602.10867. The label map, the correction, the selection and
-    the fresh rows are additions: Equations 2, 20, 24 and 11 of docs/derivations/sequential.md. Backed
-    by ``tests/models/sequential/test_paper_true_features.py``.
+    A product costs about :math:`4nd^2` flops (q = 2), and a fit 50 to 120 products with memory for X, one
+    chunk of rows and :math:`O(n + kD)` numbers. X may be a path to a ``.npy`` file, a
+    :class:`solvable.arrays.Source`, or a torch tensor. Each deeper layer gets separate rows if there are
+    enough. Without an outlier `fit` warns (NoFeatureFound), and predicts the mean of the labels.
+    arXiv:2605.14567, Algorithm 1; arXiv:2602.10867; derivations/sequential (2), (11), (20), (24).
 
     Examples
     --------

@@ -21,48 +21,28 @@ def block_power_iteration(
     rayleigh_ritz: bool = False,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    r"""Return approximate leading eigenvectors by subspace iteration, the solver of the paper.
+    """Return approximate leading eigenvectors by subspace iteration, the solver of arXiv:2605.14567.
 
     Each pass multiplies a block of ``n_vectors + extra`` vectors by the operator and makes it
-    orthonormal by the Cholesky factor of its Gram matrix, or by QR if the vectors are nearly
-    dependent. The first ``n_vectors`` vectors are returned.
+    orthonormal. Two eigenvalues of opposite sign and nearly equal modulus converge slowly.
 
     Parameters
     ----------
     operator : SymmetricOperator
         The moment operator.
-    n_vectors : int
-        Number of vectors returned.
-    passes : int
-        Number of passes over the data.
-    extra : int
-        Number of further vectors in the block.
+    n_vectors, passes, extra : int
+        Number of vectors returned, of passes over the data, and of further vectors in the block.
     rayleigh_ritz : bool
-        True rotates the block to the eigenvectors of the operator inside the span of the block, with
-        one more product, and returns the vectors whose eigenvalues have the largest modulus.
+        True rotates the block to the eigenvectors of the operator inside its span, with one more product,
+        and returns the vectors whose eigenvalues have the largest modulus.
     rng : numpy.random.Generator
         Generator of the starting block.
 
     Returns
     -------
     ndarray of shape (D, n_vectors)
-        Orthonormal vectors, in general not converged. For converged eigenpairs use
+        Orthonormal vectors, in general not converged; compare
         :func:`solvable.operators.leading_eigenpairs`.
-
-    Raises
-    ------
-    InvalidParameter
-        If the block does not fit into the feature space or ``passes`` is below 1.
-    NotConverged
-        If the operator is zero on the block, or its products overflow.
-
-    Notes
-    -----
-    The code of the authors of arXiv:2605.14567 (Algorithm 1) has no Rayleigh-Ritz step. The first
-    vectors of the block converge to the leading eigenvectors at a rate set by the ratio of moduli, so
-    two eigenvalues of opposite sign and nearly equal modulus converge slowly. The cost is
-    ``passes (n_vectors + extra)`` products with single vectors. Backed by
-    ``tests/models/sequential/test_power_iteration.py``.
 
     Examples
     --------

@@ -33,11 +33,7 @@ def constant_layer(mean: float) -> SecondLayer:
 
 
 def layer_from_spectrum(
-    layer: SpectralLayer,
-    kind: Literal["in-sample", "shrinkage"],
-    *,
-    mean: float,
-    scale: float,
+    layer: SpectralLayer, kind: Literal["in-sample", "shrinkage"], *, mean: float, scale: float
 ) -> SecondLayer:
     """Second layer made of the eigenvalues, unchanged or shrunk, without further data."""
     # The index is s(h) = y_mean + (sigma / 2) sum_i lambda_i (h_i² - 1), in the units of the labels if

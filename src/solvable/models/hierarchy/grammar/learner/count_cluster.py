@@ -2,15 +2,15 @@ r"""Count-and-cluster: labels are counted for each tuple, and tuples are cluster
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
 
-from solvable.arrays import check_integer
+from solvable.arrays import check_integer, random_stream
 from solvable.errors import InvalidData, InvalidParameter, unknown_choice
 from solvable.fitting.inputs import seed_from
-from solvable.models.hierarchy.grammar.learner.clusters import cluster_rows
 from solvable.models.hierarchy.grammar.learner.strings import (
     StringClassifier,
     observed_symbols,
@@ -109,18 +109,7 @@ class TupleClusterClassifier(StringClassifier):
         raise NotImplementedError
 
     def level_symbols(self, X: Any) -> list[np.ndarray]:
-        """Return the learned symbols of each level, from level L - 1 up to the label.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, s ** L)
-            Strings.
-
-        Returns
-        -------
-        list of ndarray
-            Clusters of shape (n, s ** l) for l = L - 1, ..., 1, then numbers of labels, shape (n, 1).
-        """
+        """Return learned symbols, shape (n, s ** l) for l = L - 1, ..., 1, and labels, shape (n, 1)."""
         symbols, found = symbol_codes(self._checked(X), self.symbols_), []
         for fitted in self.levels_:
             symbols = fitted.of(tuple_numbers(symbols, fitted.base, self.branching))
@@ -128,18 +117,8 @@ class TupleClusterClassifier(StringClassifier):
         return [*found, np.argmax(self._top(symbols), axis=1)[:, None]]
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the share of each label among the strings with the same top tuple.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, s ** L)
-            Strings.
-
-        Returns
-        -------
-        ndarray of shape (n, n_classes)
-            Probabilities; those of all training labels for a top tuple that was never seen.
-        """
+        """Return the share of each label among strings with the same top tuple, (n, n_classes)."""
+        # It is the share among all training labels for a top tuple that was never seen.
         return self._outputs(self._checked(X))
 
     def _outputs(self, symbols: np.ndarray) -> np.ndarray:
@@ -177,10 +156,9 @@ class CountClusterClassifier(TupleClusterClassifier):
         \hat n_\mu=\sum_i\hat n_{\mu,i},
 
     one block of coordinates per position :math:`i`, are clustered by k-means with weights
-    :math:`\hat n_\mu`. Here :math:`\hat q_{\mu,i}` is the law of the label given :math:`\mu` at
-    position :math:`i`, estimated from :math:`\hat n_{\mu,i}` strings, and :math:`\hat q` that of all
-    labels. Clusters are the symbols of the next level. At the top the most frequent label of each
-    tuple is the prediction.
+    :math:`\hat n_\mu`, where :math:`\hat q_{\mu,i}` is the law of the label given :math:`\mu` at position
+    :math:`i`, and :math:`\hat q` that of all labels. Clusters are the symbols of the next level.
+    Sources: arXiv:2307.02129, Appendix D; derivations/hierarchy (3), (5), (6).
 
     Parameters
     ----------
@@ -189,34 +167,18 @@ class CountClusterClassifier(TupleClusterClassifier):
     n_clusters : int, optional
         Number of clusters of each level; default the number of different symbols of the strings.
     positions : {"concat", "first", "pooled"}
-        Counts of each position in its own block, of the first position only
-        (arXiv:2601.19756), or summed over positions.
+        Counts of each position in its own block, of the first position only, or summed over positions.
     n_init : int
         Starts of k-means.
     random_state : int, RandomState, Generator or None
         Seed of k-means and of the clusters of tuples that were never counted.
     blank : int, optional
-        Largest symbol, if it is a blank (:class:`~solvable.targets.SparseRandomHierarchy`). A tuple of
-        blanks is a blank of the next level, with the number `n_clusters`.
+        Largest symbol, if it is a blank. A tuple of blanks is a blank of the next level.
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        Labels.
-    levels_ : list of TupleClusters
-        Clusters of the tuples of each level, from the leaves up.
-    depth_ : int
-        Number :math:`L` of levels.
-
-    Raises
-    ------
-    InvalidParameter, InvalidData
-        If a parameter is out of range, or the strings have a wrong shape or missing values.
-
-    Notes
-    -----
-    Cost: counting in :math:`O(n s^L)`, and k-means of the observed tuples. Sources: arXiv:2307.02129,
-    Appendix D; derivations/hierarchy (3), (5), (6).
+    classes_, levels_, depth_ : ndarray, list of TupleClusters, and int
+        Labels, clusters of the tuples of each level from the leaves up, and number of levels.
 
     Examples
     --------
@@ -252,3 +214,127 @@ class CountClusterClassifier(TupleClusterClassifier):
         # sqrt(n_i / n) (q_i - prior), with q_i = counts_i / n_i
         rows = (counts - at_position * prior) / np.sqrt(np.maximum(at_position, 1) * total)
         return rows.reshape(len(rows), -1), total[:, 0, 0]
+
+
+RERUNS = 2
+"""Largest number of further runs of k-means if a cluster is too small."""
+
+
+def cluster_rows(
+    rows: np.ndarray, weights: np.ndarray, n_clusters: int, n_init: int, seed: int
+) -> np.ndarray:
+    """Return the cluster of each row, shape (n,); all true groups are assumed to have equal size."""
+    # k-means runs again, with other starting points, while its smallest cluster has less than half of
+    # the mean size; the run with the largest smallest cluster is kept.
+    from sklearn.cluster import KMeans
+    from sklearn.exceptions import ConvergenceWarning
+
+    if len(rows) <= n_clusters:
+        return np.arange(len(rows))
+    best, largest = np.zeros(len(rows), dtype=np.intp), -1
+    for run in range(1 + RERUNS):
+        with warnings.catch_warnings():
+            # Rows may coincide; then there are fewer clusters, which is no error here.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            means = KMeans(n_clusters, n_init=n_init, random_state=(seed + run) % 2**32)
+            clusters = means.fit_predict(rows, sample_weight=weights)
+        smallest = int(np.bincount(clusters, minlength=n_clusters).min())
+        if smallest > largest:
+            best, largest = clusters, smallest
+        if 2 * smallest * n_clusters >= len(rows):
+            break
+    return np.asarray(best, dtype=np.intp)
+
+
+class OneStepClusterClassifier(TupleClusterClassifier):
+    r"""Classifier that clusters the first-layer weights of a network after one gradient step.
+
+    At each level a two-layer ReLU network with equal first-layer weights sees the first tuple :math:`\mu`
+    of each string in one-hot code. One full-batch step on the cross-entropy moves the weights of a
+    tuple by a linear image of
+
+    .. math:: g_{\mu,\alpha}=\frac{\hat N(\mu;\alpha)-\hat N(\mu)/n_c}{N},
+
+    where :math:`\hat N(\mu;\alpha)` counts the strings with first tuple :math:`\mu` and label
+    :math:`\alpha`. k-means of these vectors gives the symbols of the next level; rare tuples are close to
+    zero and cluster together. arXiv:2307.02129, Equation 13; derivations/hierarchy (8).
+
+    Parameters
+    ----------
+    branching : int
+        Number :math:`s` of symbols in a tuple, at least 2.
+    n_clusters : int, optional
+        Number of clusters of each level; default the number of different symbols of the strings.
+    width : int, optional
+        Number of neurons; default the limit of infinite width.
+    n_init : int
+        Starts of k-means.
+    random_state : int, RandomState, Generator or None
+        Seed of the second layer, of k-means and of the clusters of tuples that were never counted.
+
+    Attributes
+    ----------
+    classes_, levels_, depth_ : ndarray, list of TupleClusters, and int
+        Labels, clusters of the tuples of each level from the leaves up, and number of levels.
+
+    Examples
+    --------
+    >>> from solvable.models.hierarchy.target import RandomHierarchy
+    >>> target = RandomHierarchy(8, 4, 2, 2, seed=0)
+    >>> X, y = target.sample(2000, rng=0)
+    >>> OneStepClusterClassifier().fit(X, y).score(*target.sample(500, rng=1))
+    1.0
+    """
+
+    positions = "first"
+
+    def __init__(
+        self,
+        branching: int = 2,
+        *,
+        n_clusters: int | None = None,
+        width: int | None = None,
+        n_init: int = 10,
+        random_state: Any = 0,
+    ) -> None:
+        self.branching = branching
+        self.n_clusters = n_clusters
+        self.width = width
+        self.n_init = n_init
+        self.random_state = random_state
+
+    def _rows(self, counts: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Gradients of the first-layer weights of each tuple."""
+        rows = count_gradients(counts[:, 0])
+        if self.width is not None:
+            stream = random_stream(seed_from(self.random_state), "second layer")
+            second = stream.standard_normal((rows.shape[1], self.width))
+            rows = rows @ (second / np.sqrt(self.width))
+        return rows, np.ones(len(rows))
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        if self.width is not None:
+            check_integer("width", self.width, 1)
+
+
+def count_gradients(counts: np.ndarray) -> np.ndarray:
+    """Gradient of each tuple from its counts of labels, shape (tuples, classes) both."""
+    # g = N(mu; alpha) / N - N(mu) / (n_c N) (hierarchy 8)
+    return np.asarray((counts - counts.mean(axis=1, keepdims=True)) / counts.sum())
+
+
+def gradient_distances(counts: np.ndarray) -> tuple[float, float]:
+    """Mean squared distances of the gradients of two synonyms, and of any two tuples of a level."""
+    # `counts` of labels has shape (parents, rules, classes), with zeros for tuples that no string
+    # contains. The ratio of the two numbers is the synonymic sensitivity, 1 without any signal
+    # (hierarchy 8).
+    parents, rules, classes = counts.shape
+    gradients = count_gradients(counts.reshape(-1, classes)).reshape(counts.shape)
+    squares, sums = float((gradients**2).sum()), gradients.sum(axis=1)
+    # Pairs of n rows: sum |g - g'|² = n sum |g|² - |sum g|².
+    synonyms = rules * squares - float((sums**2).sum())
+    tuples = parents * rules
+    everything = tuples * squares - float((sums.sum(axis=0) ** 2).sum())
+    pairs = parents * rules * (rules - 1) / 2
+    return (synonyms / pairs if pairs else float("nan"), everything / (tuples * (tuples - 1) / 2))

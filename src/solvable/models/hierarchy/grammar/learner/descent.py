@@ -21,11 +21,10 @@ BLOCK_ROWS = 2048
 
 
 class StringNetwork(ProbabilityClassifier):
-    """ReLU network on one-hot strings whose layers differ only in the shapes of their weights.
+    """ReLU network on one-hot strings whose layers differ only in the shapes of their weights."""
 
-    The weights of a layer have shape (groups, fan-in, width). One group is a filter that all blocks
-    of `fan-in` consecutive inputs share; with several groups each block has weights of its own.
-    """
+    # The weights of a layer have shape (groups, fan-in, width). One group is a filter that all blocks
+    # of `fan-in` consecutive inputs share; with several groups each block has weights of its own.
 
     weights_: list[np.ndarray]
     readout_: np.ndarray
@@ -67,10 +66,8 @@ class StringNetwork(ProbabilityClassifier):
                 raise InvalidParameter(f"{name} is {getattr(self, name)}; allowed: 0 to below 1.")
 
     def _train(self, symbols: np.ndarray, codes: np.ndarray, rng: np.random.Generator) -> None:
-        """Descend until the training loss is small enough; keep the best weights of the epochs.
-
-        Without validation strings the last weights are kept.
-        """
+        """Descend until the training loss is small enough; keep the best weights of the epochs."""
+        # Without validation strings the last weights are kept.
         rows = rng.permutation(len(symbols))
         apart, rows = np.split(rows, [int(self.validation_fraction * len(rows))])
         weights = [*self.weights_, self.readout_]

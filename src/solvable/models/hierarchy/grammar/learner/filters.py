@@ -139,10 +139,9 @@ def fit_features(
 def ridge_weights(
     gram: np.ndarray, moment: np.ndarray, ridge: float, steps: int | None = None
 ) -> np.ndarray:
-    """Weights, shape (features, classes), of ridge regression with these mean products.
-
-    With `steps` these are the weights after that many gradient steps from zero, of size 2 / (1 + ridge).
-    """
+    """Weights, shape (features, classes), of ridge regression with these mean products."""
+    # With `steps` these are the weights after that many gradient steps from zero, of size
+    # 2 / (1 + ridge).
     if steps is None:
         from scipy.linalg import solve
 

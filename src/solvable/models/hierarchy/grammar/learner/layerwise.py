@@ -8,14 +8,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from solvable.arrays import (
-    ArraySource,
-    Source,
-    as_source,
-    check_integer,
-    check_real,
-    random_stream,
-)
+from solvable.arrays import ArraySource, Source, as_source, check_integer, check_real, random_stream
 from solvable.errors import InvalidData, InvalidParameter, unknown_choice
 from solvable.fitting.inputs import is_source_like, seed_from
 from solvable.models.hierarchy.grammar.learner.filters import (
@@ -41,48 +34,40 @@ Positions = Literal["first", "shared"]
 class LayerwiseRBFClassifier(StringClassifier):
     r"""Hierarchical network whose filters are trained on labels, one level after the other.
 
-    Each symbol of a string is a token, a one-hot vector. From the leaves up, the :math:`s` tokens of each
-    patch are joined to a vector :math:`h`, and the patch becomes one token of the next level,
+    From the leaves up, the :math:`s` tokens of each patch are joined to a vector :math:`h`, and the patch
+    becomes one token of the next level,
 
     .. math:: h'=\frac{W\Phi(h)}{\langle 1,W\Phi(h)\rangle}\in\mathbb R^{n_c},\qquad
         \min_W\ \tfrac12\hat E\|e_y-W\Phi(h_1)\|^2+\tfrac\lambda2\|W\|_F^2,
 
-    with :math:`M` random features :math:`\Phi` such that
-    :math:`\langle\Phi(h),\Phi(h')\rangle\to e^{-\|h-h'\|^2/2\sigma^2}` for large :math:`M`. A token
-    estimates the law of the label given its patch, which is equal for synonyms; hence tokens gather
-    around one point for each symbol of the grammar, although symbols are never seen. The filter is
-    trained on the first patch of each string and applied to all patches. At the top, the largest
-    coordinate of the token is the prediction.
+    with random features :math:`\Phi` of the kernel :math:`e^{-\|h-h'\|^2/2\sigma^2}`. A token estimates
+    the law of the label given its patch, which is equal for synonyms. The largest coordinate of the top
+    token is the prediction. arXiv:2601.19756, Lemma 14; derivations/hierarchy (10), (11), (12).
 
     Parameters
     ----------
     branching : int
         Number :math:`s` of tokens in a patch, at least 2.
     rules : int, optional
-        Number :math:`m` of rules of each symbol, if known. It gives :math:`\lambda=1/(Vm)` and the
-        expected distance of tokens. By default both are estimated from the strings, which includes the
-        noise of tokens and needs fewer strings.
-    mode : {"kernel", "features"}
-        "kernel": the limit of infinitely many features, solved in the different patches. "features":
-        random features, whose memory does not grow with the number of strings.
-    n_features : int
-        Number :math:`M` of pairs of cosine and sine in "features".
+        Number :math:`m` of rules of each symbol, if known, for :math:`\lambda` and the expected
+        distance of tokens. By default both are estimated, which includes the noise of tokens and needs
+        fewer strings.
+    mode, n_features : {"kernel", "features"}, and int
+        The limit of infinitely many features, or this number of pairs of cosine and sine, whose memory
+        does not grow with the number of strings.
     bandwidth : float
-        Bandwidth :math:`\sigma` of each level in units of the distance between tokens of different
-        symbols. Accuracy falls steeply below 0.2 and above 0.5. With branching 3 and few of all possible
-        tuples in use, 0.4 to 0.5 needs fewer strings.
+        Bandwidth :math:`\sigma` of each level over the distance between tokens of different symbols.
+        Accuracy falls steeply below 0.2 and above 0.5; with branching 3, 0.4 to 0.5 needs fewer strings.
     regularisation : float or "auto"
         Ridge :math:`\lambda`. "auto": :math:`1/(Vm)`, or the inverse number of different patches of
-        leaves (arXiv:2601.19756).
+        leaves.
     positions : {"first", "shared"}
-        Patches on which a filter is trained: the first of each string (arXiv:2601.19756), or all. The
-        expected distance of tokens is then smaller, since the laws of the positions are averaged.
+        Patches on which a filter is trained: the first of each string, or all.
     fresh : bool
-        Split the strings into :math:`L` parts of equal size, one for each level (as in the proof of the
-        paper), instead of using all strings for each level.
+        Whether each level uses a part of the strings of its own, as in the proof of the paper.
     steps : int, optional
-        Number of gradient steps of size :math:`2/(1+\lambda)` from :math:`W=0`, in "features" only;
-        default the exact minimiser.
+        Gradient steps of size :math:`2/(1+\lambda)` from :math:`W=0`, in "features" only; default the
+        exact minimiser.
     chunk_rows : int
         Strings that are embedded at a time.
     random_state : int, RandomState, Generator or None
@@ -90,32 +75,16 @@ class LayerwiseRBFClassifier(StringClassifier):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        Labels.
-    depth_ : int
-        Number :math:`L` of levels.
-    filters_ : list of KernelFilter or FeatureFilter
-        Filters, from the leaves up.
-    bandwidths_ : list of float
-        Bandwidth of each filter.
-    regularisation_ : float
-        Ridge of all filters.
-
-    Raises
-    ------
-    InvalidParameter, InvalidData
-        If a parameter is out of range, or the strings have a wrong shape or missing values.
-    MemoryLimitExceeded
-        If the kernel of all different patches does not fit into memory.
+    classes_, depth_ : ndarray and int
+        Labels, and number :math:`L` of levels.
+    filters_, bandwidths_, regularisation_ : list of filters, list of float, and float
+        Filters and their bandwidths, from the leaves up, and the ridge of all filters.
 
     Notes
     -----
-    Cost in "kernel": :math:`u^3/3` per level with :math:`u` different first patches, and memory
-    :math:`12u^2` bytes; in "features": :math:`4uM^2` and :math:`32M^2` bytes. A normaliser below 0.05 in
-    absolute value belongs to a patch that resembles none of the training set; its token is uniform.
-    With any number of strings, accuracy stays below 1 if two symbols have laws of the label closer than
-    about two bandwidths.
-    Sources: arXiv:2601.19756, Lemma 14; derivations/hierarchy (10), (11), (12).
+    "kernel" takes :math:`u^3/3` operations and :math:`12u^2` bytes per level with :math:`u` different
+    first patches, "features" :math:`4uM^2` and :math:`32M^2`. Accuracy stays below 1 if two symbols
+    have laws of the label closer than about two bandwidths.
 
     Examples
     --------
@@ -155,26 +124,7 @@ class LayerwiseRBFClassifier(StringClassifier):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> LayerwiseRBFClassifier:
-        """Fit all filters, from the leaves up.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, s ** L), path to a ``.npy`` file, or Source
-            Whole numbers, one symbol per column; negative ones are masked. A source is read several
-            times.
-        y : array-like of shape (n,)
-            Labels.
-
-        Returns
-        -------
-        LayerwiseRBFClassifier
-            The fitted classifier.
-
-        Raises
-        ------
-        InvalidParameter, InvalidData, MemoryLimitExceeded
-            See the class.
-        """
+        """Fit all filters, from the leaves up; X is an array, a ``.npy`` file, or a Source."""
         self._check_settings()
         source, labels = self._start_source(X, y)
         seed = seed_from(self.random_state)
@@ -188,36 +138,13 @@ class LayerwiseRBFClassifier(StringClassifier):
         return self
 
     def level_embeddings(self, X: Any) -> list[np.ndarray]:
-        """Return the tokens of each level, from level L - 1 up to the label.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, s ** L)
-            Strings.
-
-        Returns
-        -------
-        list of ndarray
-            Tokens of shape (n, s ** l, n_classes) for l = L - 1, ..., 0. The coordinates of a token have
-            sum 1, and may be negative.
-        """
+        """Return tokens, shape (n, s ** l, n_classes) for l = L - 1, ..., 0; coordinates have sum 1."""
         found: list[np.ndarray] = []
         self._embedded(self._checked(X), found)
         return found
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the top token, with negative coordinates set to 0.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, s ** L)
-            Strings.
-
-        Returns
-        -------
-        ndarray of shape (n, n_classes)
-            Estimated probability of each class.
-        """
+        """Return the top token, with negative coordinates set to 0, shape (n, n_classes)."""
         return self._outputs(self._checked(X))
 
     def _outputs(self, symbols: np.ndarray) -> np.ndarray:

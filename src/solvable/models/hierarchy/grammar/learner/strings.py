@@ -23,31 +23,8 @@ class StringClassifier(ClassifierMixin, BaseEstimator):
     n_features_in_: int
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Fit the classifier to labelled strings.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, s ** L)
-            Strings of whole numbers: symbols from 0 on, and -1 for a masked leaf. s is `branching`, and
-            L the number of levels.
-        y : array-like of shape (n,)
-            Labels of any kind, of at least two classes.
-
-        Returns
-        -------
-        self
-            The fitted classifier.
-
-        Raises
-        ------
-        InvalidData
-            If the length of the strings is not a power of `branching`, a symbol is out of range, or the
-            labels are fractions, all equal or of several types.
-        InvalidParameter
-            If a parameter is out of its range, or torch or its device is missing.
-        NotConverged
-            If a training loss becomes infinite or NaN (networks only).
-        """
+        """Fit the classifier to strings, shape (n, s ** L), and two or more labels, shape (n,)."""
+        # Strings are whole numbers: symbols from 0 on, and -1 for a masked leaf.
         self._check_settings()
         self._fit_strings(*self._start_fit(X, y))
         return self
@@ -100,23 +77,7 @@ class StringClassifier(ClassifierMixin, BaseEstimator):
         raise NotImplementedError
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the class with the largest output for each string.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, s ** L)
-            Symbols from 0 to V - 1, and -1 for a masked leaf.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Predicted classes.
-
-        Raises
-        ------
-        InvalidData
-            If the strings have other lengths or symbols than those of the fit.
-        """
+        """Return the class with the largest output for each string, shape (n,)."""
         outputs = self._outputs(self._checked(X))
         return np.asarray(self.classes_[np.argmax(outputs, axis=1)])
 
@@ -167,25 +128,7 @@ class ProbabilityClassifier(VocabularyClassifier):
         return softmax(self._outputs(self._checked(X)).astype(np.float64))
 
     def loss(self, X: Any, y: Any) -> float:
-        """Return the mean cross-entropy -log p(y) of labelled strings, in natural units.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, s ** L)
-            Strings.
-        y : array-like of shape (n,)
-            Their labels, which must occur in the training labels.
-
-        Returns
-        -------
-        float
-            Mean of minus the logarithm of the probability of the label.
-
-        Raises
-        ------
-        InvalidData
-            If a label did not occur in training.
-        """
+        """Return the mean cross-entropy -log p(y) of labelled strings, in natural units."""
         symbols, labels = self._checked(X), np.asarray(y)
         codes = np.minimum(np.searchsorted(self.classes_, labels), len(self.classes_) - 1)
         if labels.shape != (len(symbols),) or not np.array_equal(self.classes_[codes], labels):

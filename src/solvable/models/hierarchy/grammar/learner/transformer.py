@@ -14,34 +14,26 @@ from solvable.models.hierarchy.grammar.learner.strings import ProbabilityClassif
 
 
 class TransformerClassifier(ProbabilityClassifier):
-    r"""Transformer encoder on strings, trained on the cross-entropy of the labels.
+    """Transformer encoder on strings, trained on the cross-entropy of the labels.
 
-    Symbols and positions have learnt vectors, which are added. Blocks of self-attention and a
-    two-layer perceptron (of four times the width) follow, both with layer normalisation before and a
-    residual connection around them. The label is a linear function of the last vectors, averaged or
-    at the last position. A masked leaf is a symbol of its own. The optimiser is Adam with decoupled
-    weight decay.
+    Symbols and positions have learnt vectors, which are added. Blocks of self-attention and a two-layer
+    perceptron (of four times the width) follow, with layer normalisation before and a residual connection
+    around them. The label is a linear function of the last vectors. A masked leaf is a symbol of its own.
 
     Parameters
     ----------
     branching : int
         Number :math:`s` of symbols in a patch, at least 2; only sets the default number of layers.
-    width : int
-        Entries of the vector of a symbol, divisible by `heads`.
+    width, heads : int
+        Entries of the vector of a symbol, divisible by the number of attention heads per block.
     layers : int, optional
         Number of blocks; default: :math:`L` for strings of :math:`s^L` symbols.
-    heads : int
-        Attention heads per block.
     readout : {"mean", "last"}
         Whether the label is read from the mean over positions, or from the last one.
-    learning_rate : float
-        Step of the optimiser, above 0; falls to 0 as a cosine over `max_epochs`.
-    weight_decay : float
-        Decoupled weight decay, at least 0.
-    batch_size : int
-        Strings per step.
-    max_epochs : int
-        Largest number of passes over the strings.
+    learning_rate, weight_decay : float
+        Step and decoupled weight decay of Adam; the step falls to 0 as a cosine over `max_epochs`.
+    batch_size, max_epochs : int
+        Strings per step, and largest number of passes over the strings.
     stop_loss : float
         Training ends when the mean training loss of an epoch is at most this.
     device : str
@@ -53,23 +45,10 @@ class TransformerClassifier(ProbabilityClassifier):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (C,)
-        Labels.
-    network_ : torch.nn.Module
-        The trained network, on the processor.
-    loss_curve_ : list of float
-        Mean training loss of each epoch.
-    n_iter_ : int
-        Number of epochs.
-
-    Raises
-    ------
-    InvalidParameter
-        On fitting, if torch cannot be imported, or the device cannot be used.
-
-    Notes
-    -----
-    The estimator checks of scikit-learn cannot be used, since their samples are not strings of symbols.
+    classes_, network_ : ndarray and torch.nn.Module
+        Labels, and the trained network, on the processor.
+    loss_curve_, n_iter_ : list of float, and int
+        Mean training loss of each epoch, and number of epochs.
 
     Examples
     --------
