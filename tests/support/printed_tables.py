@@ -34,11 +34,6 @@ def printed(cell: str) -> list[str]:
     return NUMBER.findall(GROUPED.sub(lambda m: m[1] + re.sub(r"[ ,]", "", m[2]), text))
 
 
-def number(cell: str) -> float:
-    """Return the first number of a cell."""
-    return float(printed(cell)[0])
-
-
 def rounds_to(value: float, text: str) -> bool:
     """Return True if a value is within 0.55 of the last digit of a printed number, zeros left out."""
     mantissa, _, power = text.partition("e")
