@@ -98,7 +98,7 @@ def width_rules(
 
     Notes
     -----
-    :ref:`Widths and learning rates <widths>` lists the formulas. Backed by ``tests/scale/widths``.
+    Formulas: docs/derivations/widths. Backed by ``tests/scale/widths``.
 
     Examples
     --------

@@ -70,6 +70,7 @@ def spectral_phase(
     bulk-decay    5 features or more whose peaks merge with the bulk
     bulk+spikes   features separate from the bulk, or a second bulk of features
     ============= ===========================================================================
+
     The power :math:`d^{-1/3}` is that of Baik, Ben Arous and Peche, and the gaps follow from the free
     convolution. The window and the counts are conventions.
 
