@@ -120,7 +120,8 @@ class HierarchicalCNN(StringNetwork):
 class FullyConnectedNetwork(StringNetwork):
     r"""Fully connected ReLU network on strings, trained by gradient descent.
 
-    .. math:: h^{(k)}=\max\!\Big(0,\frac{1}{\sqrt{F_k}}W^{(k)}h^{(k-1)}\Big),\quad f=\frac1h\,a^\top h^{(K)},
+    .. math:: h^{(k)}=\max\!\Big(0,\frac{1}{\sqrt{F_k}}W^{(k)}h^{(k-1)}\Big),\qquad
+        f=\frac1h\,a^\top h^{(K)},
 
     with :math:`h^{(0)}` the flattened standardised one-hot leaves, fan-in :math:`F_1=s^LV`,
     :math:`F_k=h` above, and scaling, training and attributes of
