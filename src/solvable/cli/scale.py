@@ -41,6 +41,7 @@ def scale(
     check: Flag = False,
     optimiser: str = "adamw",
     inputs: Annotated[Sizes, Parameter(name="--input")] = None,
+    seeds: int = 8,
     json: Flag = False,
 ) -> int:
     """Compute how samples, width and learning rate of a network must scale.
@@ -152,6 +153,8 @@ def scale(
     inputs
         Shape of one input without the batch, as in --input 3 32 32, if the first layer
         does not show it.
+    seeds
+        Repetitions of the check, from 2.
     json
         Print {"exponent", "closed_form", "patterns", "ties", "warnings", "point",
         "tie_break"}. The exponent of the number of samples includes that
@@ -165,7 +168,21 @@ def scale(
     from solvable.errors import InvalidParameter
 
     if network is not None and ":" in network.name:
-        return _widths(str(network), width, check, optimiser, inputs, output, json)
+        others: dict[str, object] = {
+            "layers": layers,
+            "target": target,
+            "readout": readout,
+            "kappa": kappa,
+            "at": at,
+        }
+        others |= {"phase": phase, "range": box, "compare": compare, "numbers": numbers, "act": act}
+        others |= {"classes": classes, "have": have, "data": data, "column": column}
+        if unused := [name for name, value in others.items() if value is not None]:
+            raise InvalidParameter(
+                f"--{unused[0]} and module.py:make are both given; allowed: --{unused[0]} with a network "
+                "in exponents or a file of sizes."
+            )
+        return _widths(str(network), width, check, optimiser, inputs, seeds, output, json)
     if width or check or inputs:
         raise InvalidParameter(
             "--width, --check and --input need a torch module; allowed: module.py:make, where "
@@ -220,6 +237,7 @@ def _widths(
     check: bool,
     optimiser: str,
     inputs: list[int] | None,
+    seeds: int,
     output: Path | None,
     json: bool,
 ) -> int:
@@ -232,7 +250,7 @@ def _widths(
     make = imported(name, "function")
     with status_line("training at each width", shown=check and not json):
         rules, checks, samples, widths = answer_widths(
-            make, width or ((64, 128, 256) if check else (64, 256)), optimiser, check, inputs
+            make, width or ((64, 128, 256) if check else (64, 256)), optimiser, check, inputs, seeds
         )
     answer = view.content(rules, widths, checks, samples)
     files = view.write_files(output, answer, checks) if output is not None else []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
 from typing import Any
 
 from solvable.errors import InvalidParameter
@@ -52,19 +53,29 @@ def imported(name: str, kind: str) -> Any:
             )
         return _GIVEN[name]
     module, _, attribute = name.rpartition(":")
-    folder = os.getcwd()
-    if module.endswith(".py"):
-        path = os.path.abspath(module)
-        folder, module = os.path.dirname(path), os.path.basename(path)[:-3]
+    path = os.path.abspath(module) if module.endswith(".py") else ""
+    folder = os.path.dirname(path) if path else os.getcwd()
     if folder not in sys.path:
         sys.path.insert(0, folder)
     try:
-        found: Any = import_module(module)
+        found: Any = _of_file(path) if path else import_module(module)
         for part in attribute.split("."):
             found = getattr(found, part)
-    except Exception as error:  # a user's module may raise anything
+    except (Exception, SystemExit) as error:  # a user's module may raise anything
         raise InvalidParameter(
             f"{kind} {name!r} cannot be imported ({error_line(error)}); allowed: module:name or "
             "module.py:name, where the module is a file or an installed package."
         ) from error
     return found
+
+
+def _of_file(path: str) -> Any:
+    """Import a file by its path, under a name that no installed module has."""
+    name = f"solvable_file_{os.path.basename(path)[:-3]}"
+    spec = spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path} is no Python file")
+    module = module_from_spec(spec)
+    sys.modules[name] = module  # classes of the file can be pickled
+    spec.loader.exec_module(module)
+    return module

@@ -27,6 +27,11 @@ _PRODUCTS = frozenset(("mul", "__mul__", "__rmul__", "__imul__", "multiply"))
 _QUOTIENTS = frozenset(("div", "__truediv__", "__itruediv__", "true_divide", "divide"))
 
 
+_WITH_WEIGHTS = (
+    "linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
+)  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Operand:
     """A tensor that an operation reads."""
@@ -37,6 +42,8 @@ class Operand:
     parameter: str = ""  # parameter that the tensor is, or of which it is a part
     axes: tuple[int, ...] | None = None  # axis of the parameter behind each axis; None: unknown
     factor: float = 1.0  # number by which the parameter is multiplied before it is used
+    constant: bool = False  # True for buffers, and tensors made of numbers alone
+    value: float | None = None  # of a constant with one entry
 
 
 @dataclass(frozen=True)
@@ -51,17 +58,29 @@ class Operation:
 
     @property
     def data(self) -> tuple[Operand, ...]:
-        """Operands that depend on the inputs or are constants, not on parameters."""
-        return tuple(operand for operand in self.operands if not operand.parameter)
+        """Operands that depend on the inputs."""
+        return tuple(o for o in self.operands if not o.parameter and not o.constant)
+
+    def slot_of_data(self, operand: Operand) -> bool:
+        """Return True if an operand stands where a layer has its inputs."""
+        slots: dict[str, tuple[int | str, ...]] = {
+            "multi_head_attention_forward": (0, 1, 2, "query", "key", "value"),
+            **dict.fromkeys((*_WITH_WEIGHTS, "embedding", "embedding_bag"), (0, "input")),
+        }
+        return operand.slot in slots.get(self.function, ())
 
     @property
     def number(self) -> float | None:
         """Number by which the only tensor is multiplied; None for all other operations."""
-        if len(self.operands) != 1 or self.function not in _PRODUCTS | _QUOTIENTS:
+        tensors = [operand for operand in self.operands if not operand.constant]
+        if len(tensors) != 1 or self.function not in _PRODUCTS | _QUOTIENTS:
             return None
-        numbers = [value for value in self.options.values() if isinstance(value, (int, float))]
+        numbers: list[Any] = [v for v in self.options.values() if isinstance(v, (int, float))]
+        numbers += [operand.value for operand in self.operands if operand.constant]
         if len(numbers) != 1 or isinstance(numbers[0], bool) or not numbers[0]:
             return None
+        if self.function in _QUOTIENTS and tensors[0].slot not in (0, "input"):
+            return None  # the tensor divides
         return float(numbers[0] if self.function in _PRODUCTS else 1 / numbers[0])
 
 
@@ -74,6 +93,7 @@ class _Held:
     parameter: str = ""
     axes: tuple[int, ...] | None = None
     factor: float = 1.0
+    constant: bool = False
 
 
 @dataclass
@@ -88,18 +108,20 @@ class _Record:
         """Add one call; a part or multiple of a parameter stays this parameter."""
         slots: list[tuple[int | str, Any]] = [*enumerate(args), *kwargs.items()]
         operands = [
-            operand
-            for slot, value in slots
-            for tensor in _tensors(value)
-            if (operand := self._operand(slot, tensor)) is not None
+            self._operand(slot, tensor) for slot, value in slots for tensor in _tensors(value)
         ]
         options = {slot: value for slot, value in slots if not list(_tensors(value))}
         made = list(_tensors(result))
         if not made or not operands:
             return
+        if all(operand.constant for operand in operands):
+            for tensor in made:
+                self.held[id(tensor)] = _Held(tensor, constant=True)
+            return
         where = self.modules[-1] if self.modules else ""
         operation = Operation(name, where, tuple(operands), options, tuple(made[0].shape))
-        only = operands[0] if len(operands) == 1 else None
+        tensors = [operand for operand in operands if not operand.constant]
+        only = tensors[0] if len(tensors) == 1 else None
         if only is not None and only.parameter and (name in VIEWS or operation.number is not None):
             axes = _permuted(only.axes, name, options)
             factor = only.factor * (operation.number or 1.0)
@@ -110,12 +132,22 @@ class _Record:
         for tensor in made:
             self.held[id(tensor)] = _Held(tensor, len(self.operations) - 1)
 
-    def _operand(self, slot: int | str, tensor: Any) -> Operand | None:
-        known = self.held.get(id(tensor))
+    def _operand(self, slot: int | str, tensor: Any) -> Operand:
         shape = tuple(tensor.shape)
-        if known is None:
-            return Operand(slot, shape)
-        return Operand(slot, shape, known.origin, known.parameter, known.axes, known.factor)
+        known = self.held.get(id(tensor))
+        if known is None:  # made of numbers, as by torch.tensor
+            known = self.held[id(tensor)] = _Held(tensor, constant=True)
+        value = float(tensor) if known.constant and tensor.numel() == 1 else None
+        return Operand(
+            slot,
+            shape,
+            known.origin,
+            known.parameter,
+            known.axes,
+            known.factor,
+            known.constant,
+            value,
+        )
 
 
 def _tensors(value: Any) -> Iterator[Any]:
@@ -165,7 +197,9 @@ def read_forward(module: Any, inputs: Sequence[Any]) -> tuple[list[Operation], A
     from torch.overrides import TorchFunctionMode
 
     record = _Record()
-    for name, parameter in (*module.named_buffers(), *module.named_parameters()):
+    for buffer in module.buffers():
+        record.held[id(buffer)] = _Held(buffer, constant=True)
+    for name, parameter in module.named_parameters():
         axes = tuple(range(parameter.ndim))
         record.held[id(parameter)] = _Held(parameter, None, name, axes)
     for value in inputs:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from solvable.errors import InvalidParameter
+from solvable.errors import InvalidData, InvalidParameter
+from solvable.fitting.devices import import_torch
 from solvable.scale.forward_pass import example_inputs
 from solvable.scale.question import sample_sentence
 from solvable.scale.widths.coordinates import CoordinateCheck, coordinate_check
@@ -18,6 +19,7 @@ def answer_widths(
     optimiser: str,
     check: bool,
     shape: Sequence[int] | None,
+    seeds: int = 8,
 ) -> tuple[WidthRules, list[CoordinateCheck], str, tuple[int, ...]]:
     """Return factors from the first to the last width, both checks if asked for, and the samples.
 
@@ -37,11 +39,18 @@ def answer_widths(
             "torch module, or (module, inputs)."
         )
     chosen = _with_inputs(make, shape) if shape else make
+    torch = import_torch("reading a module")
+    torch.manual_seed(0)  # initial scales are read from one draw
     module, inputs = made(chosen, widths[-1])
     base, base_inputs = made(chosen, widths[0])
     rules = width_rules(module, base, optimiser=optimiser, inputs=inputs, base_inputs=base_inputs)
+    if all(row.parameter.width == 1 for row in rules.parameters):
+        raise InvalidData(
+            f"no parameter differs between widths {widths[0]} and {widths[-1]}; allowed: a function "
+            "whose module grows with its argument."
+        )
     checks = [
-        coordinate_check(chosen, widths, corrected=corrected, optimiser=optimiser)
+        coordinate_check(chosen, widths, corrected=corrected, optimiser=optimiser, seeds=seeds)
         for corrected in ((False, True) if check else ())
     ]
     batch = example_inputs(module, rows=2) if inputs is None else inputs

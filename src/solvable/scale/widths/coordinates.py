@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from solvable.errors import InvalidParameter, NotConverged
+from solvable.errors import InvalidData, InvalidParameter, NotConverged
 from solvable.fitting.devices import import_torch
+from solvable.paths import error_line
 from solvable.plots.figure import Figure, Series
 from solvable.plots.tables import Column, Table
 from solvable.scale.forward_pass import example_inputs
@@ -31,7 +32,7 @@ ROWS = 4
 CLASSES = 10  # outputs of the fixed readout of modules whose outputs grow with the width
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CoordinateCheck:
     """Sizes of all layers' outputs against the width, at the first steps of training.
 
@@ -49,6 +50,8 @@ class CoordinateCheck:
         True: initial scales and rates follow the rules of :func:`width_rules`.
     grows : tuple of bool
         True for layers whose outputs grow with the width; the size of others at the start may fall.
+    missing : tuple of str
+        Numbers that belong into ``forward`` and were not applied in the check.
     """
 
     widths: tuple[int, ...]
@@ -57,6 +60,7 @@ class CoordinateCheck:
     changes: np.ndarray
     corrected: bool
     grows: tuple[bool, ...]
+    missing: tuple[str, ...] = ()
 
     def slopes(self, values: np.ndarray, step: int) -> tuple[np.ndarray, np.ndarray]:
         """Slope of each layer in the logarithm of the width, and half its 95 % interval, over seeds."""
@@ -69,25 +73,31 @@ class CoordinateCheck:
         return seeds.mean(axis=0), half
 
     @property
-    def worst(self) -> tuple[str, str, float, float]:
-        """Layer, measure, slope and half interval farthest from flat in the last step."""
-        rows = []
+    def rows(self) -> list[tuple[str, str, float, float]]:
+        """Layer, measure, slope and half interval in the last step, of all that must be flat."""
+        found = []
         for name, values in (("change", self.changes), ("size", self.sizes)):
             columns = zip(self.layers, self.grows, *self.slopes(values, -1), strict=True)
-            rows += [
+            found += [
                 (layer, name, float(mean), float(half))
                 for layer, grows, mean, half in columns
                 if np.isfinite(mean) and (name == "change" or grows)
             ]
-        return max(rows, key=lambda row: abs(row[2]))
+        return found
+
+    @property
+    def worst(self) -> tuple[str, str, float, float]:
+        """The row that decides: the one that is farthest from flat for certain, or may be."""
+        sign = -1 if self.verdict == "fails" else 1
+        return max(self.rows, key=lambda row: abs(row[2]) + sign * row[3])
 
     @property
     def verdict(self) -> str:
         """``holds``, ``fails`` or ``undecided``: whether all slopes are within 0.1 of 0."""
-        _, _, slope, half = self.worst
-        if abs(slope) + half <= WITHIN:
-            return "holds"
-        return "fails" if abs(slope) - half > WITHIN else "undecided"
+        if any(abs(slope) - half > WITHIN for _, _, slope, half in self.rows):
+            return "fails"
+        inside = all(abs(slope) + half <= WITHIN for _, _, slope, half in self.rows)
+        return "holds" if inside else "undecided"
 
     @property
     def sentence(self) -> str:
@@ -97,13 +107,18 @@ class CoordinateCheck:
         meaning = {
             "holds": "sizes do not depend on the width, so the learning rate carries over",
             "fails": "it depends on the width, so the best learning rate does too",
-            "undecided": "more seeds or wider modules are needed",
+            "undecided": "more seeds (--seeds) or wider modules are needed",
         }[self.verdict]
         return (
-            f"The module {kind}: the check {self.verdict}. The largest slope is {slope:+.2f} ± "
+            f"The module {kind}: the check {'is ' * (self.verdict == 'undecided')}{self.verdict}. The "
+            f"slope that decides is {slope:+.2f} ± "
             f"{half:.2f} (95 %; the {name} of {layer} after {self.changes.shape[2] - 1} steps): "
             f"{meaning}."
+            + "".join(f" Not applied, as it stands in forward: {x}." for x in self.missing)
         )
+
+    def __repr__(self) -> str:
+        return self.sentence
 
     def table(self) -> Table:
         """Build the table of slopes at the start and in the last step."""
@@ -236,9 +251,12 @@ def coordinate_check(
     torch = import_torch("a coordinate check")
     rate = learning_rate or (0.1 if optimiser == "sgd" else 0.003)
     sizes, changes, layers, counts = [], [], [], []
+    missing: tuple[str, ...] = ()
     with _seeded(torch):
         torch.manual_seed(seed)
         grown = _grown(make, widths)
+        if corrected:
+            missing = _unapplied(make, widths, optimiser)
         for width in widths:
             rows = [
                 _trained(
@@ -256,7 +274,21 @@ def coordinate_check(
             f"outputs overflow in {STEPS} steps at rate {rate:g}; lower the learning rate."
         )
     grows = tuple(first < last for first, last in zip(counts[0], counts[-1], strict=True))
-    return CoordinateCheck(widths, tuple(layers), *values, corrected, grows)
+    return CoordinateCheck(widths, tuple(layers), *values, corrected, grows, missing)
+
+
+def _unapplied(make: Make, widths: Sequence[int], optimiser: str) -> tuple[str, ...]:
+    """Name the numbers of ``forward`` that :func:`multiplied` cannot apply."""
+    (module, inputs), (base, base_inputs) = made(make, widths[-1]), made(make, widths[0])
+    rules = width_rules(module, base, optimiser=optimiser, inputs=inputs, base_inputs=base_inputs)
+    kinds = [type(part).__name__ for part in module.modules()]
+    linear = {id(part.weight) for part in module.modules() if type(part).__name__ == "Linear"}
+    held = dict(module.named_parameters())
+    found = [f"the number of the outputs of {row.name}" for row in rules.parameters
+             if row.output != 1 and id(held[row.name]) not in linear]  # fmt: skip
+    if abs(rules.queries - 1) > 1e-9 and "MultiheadAttention" not in kinds:
+        found.append("the number of the queries")
+    return tuple(found)
 
 
 @contextmanager
@@ -306,15 +338,20 @@ def _trained(
     with multiply, _watched(torch, module) as seen:
         for step in range(STEPS + 1):
             seen.clear()
-            output = _first_tensor(module(*batch))
-            value = loss(output)
+            try:
+                value = loss(_outputs(module, batch))
+                steps.zero_grad()
+                value.backward()
+            except (RuntimeError, TypeError, ValueError) as error:
+                raise InvalidData(
+                    f"{type(module).__name__} raised {error_line(error)} in a training step; allowed: a "
+                    "module that trains on its inputs."
+                ) from error
             held = [tensor for _, tensor in seen]
             start = start or held
             sizes.append([_size(tensor) for tensor in held])
             changes.append([_size(now - then) for now, then in zip(held, start, strict=True)])
             if step < STEPS:
-                steps.zero_grad()
-                value.backward()
                 steps.step()
         names = [(name, tensor[0].numel()) for name, tensor in seen]
     return names, sizes, changes
@@ -325,9 +362,26 @@ def _size(tensor: Any) -> float:
 
 
 def _first_tensor(output: Any) -> Any:
-    while isinstance(output, (tuple, list)):
-        output = output[0]
-    return output
+    """Return the first array of numbers in an output: of a tuple, a mapping or an object with fields."""
+    if hasattr(output, "is_floating_point"):
+        return output if output.is_floating_point() and output.ndim else None
+    if isinstance(output, (tuple, list)):
+        parts = list(output)
+    else:
+        held = output if isinstance(output, Mapping) else getattr(output, "__dict__", {})
+        parts = list(held.values())
+    return next((found for part in parts if (found := _first_tensor(part)) is not None), None)
+
+
+def _outputs(module: Any, batch: Sequence[Any]) -> Any:
+    """Run a module, and return the array of its outputs."""
+    found = _first_tensor(module(*batch))
+    if found is None:
+        raise InvalidData(
+            f"{type(module).__name__} returns no array of numbers with a row for each input; allowed: "
+            "outputs instead of a loss, alone or first in a tuple or mapping."
+        )
+    return found
 
 
 def _grown(make: Make, widths: Sequence[int]) -> int | None:
@@ -337,7 +391,7 @@ def _grown(make: Make, widths: Sequence[int]) -> int | None:
     for width in (widths[0], widths[-1]):
         module, inputs = made(make, width)
         with torch.no_grad():
-            shapes.append(_first_tensor(module(*_batch(module, inputs))).shape)
+            shapes.append(_outputs(module, _batch(module, inputs)).shape)
     axes = [axis for axis in range(1, len(shapes[0])) if shapes[0][axis] != shapes[1][axis]]
     return axes[0] if axes else None
 
@@ -389,6 +443,8 @@ def _watched(torch: Any, module: Any) -> Iterator[list[tuple[str, Any]]]:
 
         def keep(part: Any, args: Any, output: Any, name: str = name) -> None:
             tensor = _first_tensor(output)
+            if tensor is None:
+                return
             if not last or last[0] is not tensor:  # the output is often that of the last layer
                 seen.append((name or "output", tensor.detach().clone()))
             last[:] = [tensor]

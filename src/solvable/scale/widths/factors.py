@@ -95,11 +95,14 @@ def wanted_scale(parameter: WidthParameter) -> float:
 def nearest_power(parameter: WidthParameter) -> float:
     """Ratio of the module's initial standard deviations, as a power -1, -1/2, 0 or 1/2 of the width.
 
-    The measured ratio contains the error of few entries; initial scales are simple powers.
+    The measured ratio has the error of few entries. The power of torch's own layers is taken if it lies
+    within three standard errors, and else the nearest one.
     """
     width = parameter.width
     if math.isclose(width, 1) or parameter.start == 1.0:
         return 1.0
+    if abs(math.log(parameter.start / parameter.start_usual)) <= 3 * parameter.start_error:
+        return parameter.start_usual
     power = round(2 * math.log(parameter.start) / math.log(width)) / 2
     return float(width ** min(0.5, max(-1.0, power)))
 

@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from solvable.errors import InvalidData
-from solvable.scale.forward_pass import VIEWS, Operand, Operation
+from solvable.scale.forward_pass import Operand, Operation
+from solvable.scale.widths.numbers_in_forward import BY_ENTRIES, multipliers
+
+Axes = tuple[tuple[int, ...], tuple[int, ...] | None]  # None: all axes are outputs
 
 Role = Literal["input", "hidden", "output", "vector", "fixed", "tied"]
 
@@ -32,12 +35,6 @@ _AXES: Mapping[str, Mapping[int | str, tuple[tuple[int, ...], tuple[int, ...]]]]
 }
 _MATRIX_PRODUCTS = ("matmul", "__matmul__", "mm", "bmm", "addmm", "baddbmm", "__rmatmul__")
 _VECTOR_PRODUCTS = ("mv", "dot", "vdot", "inner", *_MATRIX_PRODUCTS)
-_BY_ENTRIES = (
-    "add", "sub", "mul", "div", "true_divide", "multiply", "addcmul", "lerp", "where", "maximum",
-    "minimum", "cat", "concat", "stack", "prelu", "layer_norm", "rms_norm", "batch_norm", "group_norm",
-    "instance_norm", "__add__", "__radd__", "__iadd__", "__sub__", "__rsub__", "__mul__", "__rmul__",
-    "__imul__", "__truediv__",
-)  # fmt: skip
 _PACKED = ("lstm", "gru", "rnn_tanh", "rnn_relu", "multi_head_attention_forward")
 
 
@@ -53,6 +50,8 @@ class WidthParameter:
     fan_out: float  # outputs of the weight, over that of the base
     multiplier: float  # number that the forward pass multiplies it by, over that of the base
     start: float  # standard deviation of its entries, over that of the base; 1 for constants
+    start_error: float = 0.0  # standard error of its logarithm
+    start_usual: float = 1.0  # ratio of torch's own layers, fan_in^(-1/2) of the layer
     depth: float = 1.0  # number of blocks like its own, over that of the base
 
     @property
@@ -91,11 +90,34 @@ def parameter_roles(
         shape, base_shape = tuple(parameter.shape), tuple(theirs[place].shape)
         role, fan_in, fan_out = _role(name, shape, base_shape, operations)
         multiplier = now.get(name, 1.0) / before.get(place, 1.0)
-        start = _spread(parameter) / _spread(theirs[place])
-        found.append(
-            WidthParameter(name, role, shape, base_shape, fan_in, fan_out, multiplier, start, depth)
+        (new, new_error), (old, old_error) = _spread(parameter), _spread(theirs[place])
+        usual = _fan_in_of_layer(name, operations, ours) / _fan_in_of_layer(
+            place, base_operations, theirs
         )
+        found.append(
+            WidthParameter(
+                name, role, shape, base_shape, fan_in, fan_out, multiplier, new / old,
+                math.hypot(new_error, old_error), usual**-0.5, depth,
+            )
+        )  # fmt: skip
     return tuple(found)
+
+
+def _fan_in_of_layer(name: str, operations: Sequence[Operation], parameters: Any) -> float:
+    """Return the inputs of a unit in the layer of a weight or bias; 1 for other parameters."""
+    for operation in operations:
+        if any(operand.parameter == name for operand in operation.operands):
+            for operand in operation.operands:
+                if (
+                    operand.parameter
+                    and len(operand.shape) > 1
+                    and operation.function not in BY_ENTRIES
+                ):
+                    inputs, _ = _use(operation, operand) or ((), ())
+                    shape = parameters[operand.parameter].shape
+                    return float(math.prod(shape[axis] for axis in inputs))
+            return 1.0
+    return 1.0
 
 
 def _places_in_base(names: Sequence[str], base: Sequence[str]) -> dict[str, tuple[str, float]]:
@@ -129,12 +151,14 @@ def _numbered(names: Sequence[str]) -> dict[str, int]:
     return found
 
 
-def _spread(parameter: Any) -> float:
-    """Standard deviation of the entries, 1 if all are equal."""
+def _spread(parameter: Any) -> tuple[float, float]:
+    """Standard deviation of the entries and standard error of its logarithm; 1 and 0 if all are equal."""
     values = parameter.detach().double().flatten()
-    if len(values) < 2:
-        return 1.0
-    return float(values.std()) or 1.0
+    if len(values) < 2 or not float(values.std()):
+        return 1.0, 0.0
+    spread = float(values.std())
+    kurtosis = float((((values - values.mean()) / spread) ** 4).mean())
+    return spread, math.sqrt(max(kurtosis - 1, 0.2) / (4 * len(values)))
 
 
 def _role(
@@ -171,7 +195,7 @@ def _role(
             )
         inputs, outputs = use
         fan_in = math.prod(growth[axis] for axis in inputs)
-        fan_out = math.prod(growth[axis] for axis in outputs)
+        fan_out = math.prod(growth if outputs is None else [growth[axis] for axis in outputs])
         if not inputs:
             roles["vector"] = (1.0, fan_out)
         elif fan_in != 1 and fan_out != 1:
@@ -186,7 +210,7 @@ def _role(
     raise InvalidData(f"{name} is used as {' and as '.join(roles)}; allowed: one role.")
 
 
-def _use(operation: Operation, operand: Operand) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+def _use(operation: Operation, operand: Operand) -> Axes | None:
     """Return the axes of a parameter that an operation sums over, and those of its outputs.
 
     None if the parameter was reshaped, so that its axes are not known.
@@ -196,7 +220,9 @@ def _use(operation: Operation, operand: Operand) -> tuple[tuple[int, ...], tuple
         return _einsum_axes(operation, operand)
     if len(operand.shape) < 2:
         summed = operation.function in _VECTOR_PRODUCTS
-        return (_all(axes, operand), ()) if summed else ((), _all(axes, operand))
+        return ((0,), ()) if summed else ((), axes)
+    if operation.slot_of_data(operand):
+        return (), axes  # a learned array that is read as an input
     if operation.function in _PACKED:
         return _LINEAR
     if operation.function in _MATRIX_PRODUCTS:
@@ -212,21 +238,15 @@ def _use(operation: Operation, operand: Operand) -> tuple[tuple[int, ...], tuple
         if axes is None:
             return None
         return tuple(axes[a] for a in known[0]), tuple(axes[a] for a in known[1])
-    if operation.function not in _BY_ENTRIES:
+    if operation.function not in BY_ENTRIES:
         raise InvalidData(
             f"{operand.parameter} is used by {operation.function}, which is not known; allowed: linear "
             "layers, convolutions, embeddings, matrix products, sums and products by entries."
         )
-    return (), _all(axes, operand)  # one number a unit
+    return (), axes  # one number a unit
 
 
-def _all(axes: tuple[int, ...] | None, operand: Operand) -> tuple[int, ...]:
-    return axes if axes is not None else tuple(range(len(operand.shape)))
-
-
-def _einsum_axes(
-    operation: Operation, operand: Operand
-) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+def _einsum_axes(operation: Operation, operand: Operand) -> Axes | None:
     """Axes by the letters of an equation: those that leave are inputs, those that are new are outputs."""
     equation = next((v for v in operation.options.values() if isinstance(v, str)), "")
     left, _, right = equation.replace(" ", "").partition("->")
@@ -244,110 +264,3 @@ def _einsum_axes(
     inputs = tuple(operand.axes[i] for i, letter in enumerate(own) if letter not in right)
     outputs = tuple(operand.axes[i] for i, letter in enumerate(own) if letter not in others)
     return inputs, outputs
-
-
-def multipliers(operations: Sequence[Operation]) -> dict[str, float]:
-    """Find the number by which the forward pass multiplies each weight, before or after its layer.
-
-    A number on the outputs of a layer belongs to this layer; a number on anything else belongs to the
-    layers that read it. Numbers on attention scores belong to no weight.
-    """
-    outputs, inputs = [1.0] * len(operations), [1.0] * len(operations)  # numbers of each layer
-    for place, operation in enumerate(operations):
-        if operation.number is None:
-            continue
-        scored = [operations[later] for later in _reached(operations, place, masks=True)[0]]
-        if any(later.function in _SCORES and len(later.data) == 2 for later in scored):
-            continue
-        before = _before(operations, place)
-        if before is not None:
-            outputs[before] *= operation.number
-        else:
-            for layer in _reached(operations, place)[0]:
-                inputs[layer] *= operation.number
-    found: dict[str, float] = {}
-    for operation, number, of_inputs in zip(operations, outputs, inputs, strict=True):
-        for operand in operation.operands:
-            # a bias is not multiplied by a number on the inputs; used again, a weight has one number
-            own = operand.factor * number * (of_inputs if len(operand.shape) > 1 else 1.0)
-            if operand.parameter:
-                found.setdefault(operand.parameter, own)
-    return found
-
-
-def _passes(operation: Operation) -> bool:
-    """Return True for views, and for products with numbers."""
-    return operation.function in VIEWS or operation.number is not None
-
-
-def _before(operations: Sequence[Operation], place: int) -> int | None:
-    """Layer whose outputs an operation reads, through views; None without."""
-    origin = operations[place].operands[0].origin
-    while origin is not None:
-        operation = operations[origin]
-        if any(operand.parameter for operand in operation.operands):
-            return None if operation.function in _BY_ENTRIES else origin
-        if not _passes(operation):
-            return None
-        origin = operation.operands[0].origin
-    return None
-
-
-_SCORES = ("matmul", "__matmul__", "bmm", "baddbmm", "einsum")
-
-
-def score_scale(operations: Sequence[Operation]) -> tuple[float, float] | None:
-    """Return the size of an attention head and the number that scales its scores; None without."""
-    for place, operation in enumerate(operations):
-        if operation.function == "multi_head_attention_forward":
-            size = operation.operands[0].shape[-1] / operation.options[4]
-            return float(size), float(size**-0.5)
-        if operation.function == "scaled_dot_product_attention":
-            size = operation.operands[0].shape[-1]
-            return float(size), float(operation.options.get("scale") or size**-0.5)
-        if operation.function in _SCORES and len(operation.data) == 2:
-            reached, number = _reached(operations, place, masks=True)
-            if not any(operations[later].function == "softmax" for later in reached):
-                continue
-            for before, scaled in enumerate(operations[:place]):
-                if (
-                    scaled.number is not None
-                    and place in _reached(operations, before, masks=True)[0]
-                ):
-                    number *= scaled.number
-            return float(_contracted(operation)), number
-    return None
-
-
-def _contracted(operation: Operation) -> int:
-    """Return the number of terms in each entry of a product."""
-    equation = next((v for v in operation.options.values() if isinstance(v, str)), "")
-    if not equation:
-        return operation.operands[0].shape[-1]
-    left, _, right = equation.replace(" ", "").partition("->")
-    sizes = {
-        letter: size
-        for term, operand in zip(left.split(","), operation.operands, strict=True)
-        for letter, size in zip(term, operand.shape, strict=True)
-    }
-    return math.prod(size for letter, size in sizes.items() if letter not in right)
-
-
-def _reached(
-    operations: Sequence[Operation], place: int, *, masks: bool = False
-) -> tuple[list[int], float]:
-    """Return the operations that read a result through views and numbers; and these numbers.
-
-    With ``masks`` also through sums and fillings, as of attention scores.
-    """
-    passed, reached, number = {place}, [], 1.0
-    for later in range(place + 1, len(operations)):
-        operation = operations[later]
-        if not passed & {operand.origin for operand in operation.operands}:
-            continue
-        reached.append(later)
-        masked = operation.function in ("add", "__add__", "__iadd__", "masked_fill")
-        if _passes(operation) or (masks and masked):
-            passed.add(later)
-            number *= operation.number or 1.0
-    return reached, number

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from solvable.errors import InvalidData, InvalidParameter
@@ -19,7 +20,8 @@ from solvable.scale.widths.factors import (
     factors_of,
     parametrisation,
 )
-from solvable.scale.widths.roles import parameter_roles, score_scale
+from solvable.scale.widths.numbers_in_forward import score_scale, sums_over_width
+from solvable.scale.widths.roles import parameter_roles
 
 Make = Callable[[int], Any]
 
@@ -39,6 +41,8 @@ class WidthRules:
         "of its own".
     structure : mapping of str to int
         Numbers of layers, residual connections, gates, attention and so on in the forward pass.
+    cautions : tuple of str
+        Operations that sum over the width and are no layer, so that factors may not be enough.
     branches : float
         Number by which residual branches must be multiplied, as their number grows; 1 otherwise.
     queries : float
@@ -51,6 +55,7 @@ class WidthRules:
     structure: Mapping[str, int]
     queries: float = 1.0
     branches: float = 1.0
+    cautions: tuple[str, ...] = ()
 
     @property
     def width_ratio(self) -> float:
@@ -65,6 +70,7 @@ class WidthRules:
             "width_ratio": self.width_ratio,
             "query_multiplier": self.queries,
             "branch_multiplier": self.branches,
+            "cautions": list(self.cautions),
             "structure": dict(self.structure),
             "parameters": [row.to_dict() for row in self.parameters],
         }
@@ -119,6 +125,10 @@ def width_rules(
     operations, _ = read_forward(module, _batch(module, inputs))
     before, _ = read_forward(base, _batch(base, base_inputs))
     roles = parameter_roles(module, base, operations, before)
+    if all(row.shape == row.base_shape and row.depth == 1 for row in roles):
+        same = all(a is b for a, b in zip(module.parameters(), base.parameters(), strict=True))
+        if same and next(module.parameters(), None) is not None:
+            raise InvalidData("both modules are the same object; allowed: one at each width.")
     heads, base_heads = score_scale(operations), score_scale(before)
     queries = 1.0
     if heads is not None and base_heads is not None:
@@ -138,6 +148,7 @@ def width_rules(
         counts,
         queries,
         depth**-0.5,
+        tuple(sums_over_width(operations, before)),
     )
 
 
@@ -278,6 +289,15 @@ def rescale_start(module: Any, rules: WidthRules) -> None:
                 parameters[row.name].mul_(row.start)
 
 
+def _with_queries(
+    by: float, part: Any, args: tuple[Any, ...], named: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Multiply the queries of an attention layer, given by position or by name."""
+    if args:
+        return (args[0] * by, *args[1:]), named
+    return args, named | {"query": named["query"] * by}
+
+
 @contextmanager
 def multiplied(module: Any, rules: WidthRules) -> Iterator[None]:
     """Multiply outputs of tied weights and queries of attention layers, while the context is open.
@@ -295,7 +315,7 @@ def multiplied(module: Any, rules: WidthRules) -> Iterator[None]:
                 stack.callback(handle.remove)
             if rules.queries != 1 and type(part).__name__ == "MultiheadAttention":
                 handle = part.register_forward_pre_hook(
-                    lambda _, args, by=rules.queries: (args[0] * by, *args[1:])
+                    partial(_with_queries, rules.queries), with_kwargs=True
                 )
                 stack.callback(handle.remove)
         yield

@@ -72,6 +72,10 @@ def rule_sentences(rules: WidthRules) -> list[str]:
             f"Heads of attention grow with the width: multiply the queries by {rules.queries:.4g} in "
             "forward, so that scores do not grow, or let the number of heads grow instead."
         )
+    found += [
+        f"Not covered: {caution} over the width, which is no layer; factors may not be enough (--check)."
+        for caution in rules.cautions
+    ]
     if rules.branches != 1:
         found.append(
             f"The number of blocks grows: multiply the output of each residual branch by "
