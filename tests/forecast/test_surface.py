@@ -144,6 +144,23 @@ def test_runs_that_span_no_surface_are_refused(sizes, part):
         forecast_surface(Runs(("width", "rows"), sizes, surface.losses(sizes)))
 
 
+@pytest.mark.parametrize("kind", ["rising", "equal", "random"])
+def test_losses_that_do_not_fall_are_refused(kind):
+    _, runs = planted()
+    rng = np.random.default_rng(497)
+    losses = {"rising": 1 / runs.losses, "equal": np.full(len(runs.losses), 0.3),
+              "random": np.exp(rng.normal(size=len(runs.losses)))}[kind]  # fmt: skip
+    with pytest.raises(InvalidData, match="do not fall"):
+        forecast_surface(Runs(runs.names, runs.sizes, losses), resamples=50)
+
+
+def test_a_variable_without_effect_has_no_split():
+    sizes = GRID
+    losses = 0.1 + 3 * sizes[:, 0] ** -0.5
+    with pytest.raises(InvalidParameter, match="hardly depends on one of the variables"):
+        forecast_surface(Runs(("width", "rows"), sizes, losses), budget=1e6, resamples=50)
+
+
 def test_far_sizes_are_refused():
     _, runs = planted()
     with pytest.raises(InvalidParameter, match="rows is 1e\\+06, more than 30 times"):
@@ -172,16 +189,28 @@ class TestTables:
         runs = read_runs(path, ["width", "rows"])
         np.testing.assert_array_equal(runs.sizes, [[8, 1000], [32, 1000]])
         np.testing.assert_allclose(runs.losses, [0.5, 0.3])
-        assert runs.notes == ("Left out: 1 run that did not finish.",
-                              "Left out: 2 rows without three numbers above 0.")  # fmt: skip
+        assert runs.notes == (
+            "Losses: column 'metrics.val_loss'.",
+            "Left out: 1 run that did not finish.",
+            "Left out: 2 rows without three numbers above 0.",
+        )
         scores = read_runs(path, ["width", "rows"], "acc").losses
         np.testing.assert_allclose(scores, [0.1, 0.1, 0.2, 0.2])
+
+    @pytest.mark.parametrize(("text", "expected"), [
+        ("a,b,train_loss,loss,val_loss\n1,2,9,8,7\n", 7), ("a;b;loss\n1;2;50.5%\n", 50.5),
+        ("a\tb\tloss\n1\t2\t3\n", 3),
+    ], ids=["held-out", "percent", "tabs"])  # fmt: skip
+    def test_columns_and_separators(self, tmp_path, text, expected):
+        (tmp_path / "runs.csv").write_text(text)
+        assert read_runs(tmp_path / "runs.csv", ["a", "b"]).losses == pytest.approx([expected])
 
     @pytest.mark.parametrize(("text", "variables", "part"), [
         ("a,b,loss\n1,2,3\n", ["a"], "two columns"), ("a,b,loss\n1,2,3\n", ["a", "a"], "two columns"),
         ("a,b,loss\n1,2,3\n", ["a", "c"], "no column 'c'"), ("a,b\n1,2\n", ["a", "b"], "no column"),
         ("a,b,loss\nx,2,3\n", ["a", "b"], "no row"), ("", ["a", "b"], "no column"),
         ("x.a,y.a,b,loss\n1,2,3,4\n", ["a", "b"], "2 columns are called"),
+        ("a,b,loss\n1,2,3\n", ["a", "loss"], "is a variable and the loss"),
     ])  # fmt: skip
     def test_rubbish_is_one_line(self, tmp_path, text, variables, part):
         (tmp_path / "runs.csv").write_text(text)

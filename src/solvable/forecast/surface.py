@@ -16,6 +16,8 @@ FamilyName = Literal["sum", "joint"]
 # Huber's threshold on the logarithm of the loss, of Hoffmann et al. 2022 (arXiv:2203.15556, Equation 4)
 HUBER = 1e-3
 FEWEST_CELLS, FEWEST_SIZES = 8, 3
+LEAST = 1e-100
+LEAST_EXPLAINED = 0.5  # share of the variance of the logarithms, below which there is no surface
 MOST_CORRELATION = 0.95  # of the logarithms of the variables, above which they are one variable
 FARTHEST = 30.0  # factor outside the measured range at which nothing is predicted
 
@@ -49,8 +51,12 @@ class Runs:
             )
         if not (np.isfinite(sizes).all() and np.isfinite(losses).all()):
             raise InvalidData("sizes or losses are not finite; allowed: finite numbers above 0.")
-        if (sizes <= 0).any() or (losses <= 0).any():
-            raise InvalidData("a size or a loss is not above 0; allowed: numbers above 0.")
+        for values in (sizes, losses):
+            if values.size and not (values.min() > LEAST and values.max() < 1 / LEAST):
+                raise InvalidData(
+                    f"sizes or losses are {values.min():.3g} to {values.max():.3g}; allowed: above "
+                    f"{LEAST:g} and below {1 / LEAST:g}."
+                )
         object.__setattr__(self, "sizes", sizes)
         object.__setattr__(self, "losses", losses)
 
@@ -274,16 +280,32 @@ def held_out_rows(runs: Runs) -> np.ndarray:
     return np.asarray(held)
 
 
-def check_sizes(runs: Runs, sizes: np.ndarray) -> None:
-    """Refuse sizes far outside the measured ones."""
+def check_sizes(runs: Runs, sizes: np.ndarray, what: str = "") -> None:
+    """Refuse sizes far outside the measured ones; ``what`` describes them."""
     low, high = runs.sizes.min(axis=0) / FARTHEST, runs.sizes.max(axis=0) * FARTHEST
     for pair in np.atleast_2d(sizes):
         for name, size, least, most in zip(runs.names, pair, low, high, strict=True):
             if not least <= size <= most:
                 raise InvalidParameter(
-                    f"{name} is {size:.3g}, more than {FARTHEST:g} times outside the measured range; "
-                    f"allowed: {least:.3g} to {most:.3g}."
+                    f"{what}{name} is {size:.3g}, more than {FARTHEST:g} times outside the measured "
+                    f"range; allowed: {least:.3g} to {most:.3g}."
                 )
+
+
+def check_fit(runs: Runs, surface: Surface) -> None:
+    """Refuse losses that do not fall as the surface does: rising, equal or random ones."""
+    logs = np.log(runs.losses)
+    variance = float(logs.var())
+    explained = 1 - float(np.mean((logs - np.log(surface.losses(runs.sizes))) ** 2)) / max(
+        variance, 1e-300
+    )
+    if variance < 1e-24 or explained < LEAST_EXPLAINED:
+        share = 0.0 if variance < 1e-24 else max(explained, 0.0)
+        raise InvalidData(
+            f"the losses do not fall with {runs.names[0]} and {runs.names[1]}: a surface explains "
+            f"{100 * share:.0f} % of their variance; needed: {100 * LEAST_EXPLAINED:.0f} %. Give "
+            "errors or losses, not scores."
+        )
 
 
 def log_ratio_spread(runs: Runs, surface: Surface, rows: Sequence[int] | slice) -> float:

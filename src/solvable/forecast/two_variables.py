@@ -18,6 +18,7 @@ from solvable.forecast.surface import (
     FamilyName,
     Runs,
     Surface,
+    check_fit,
     check_sizes,
     drawn_surfaces,
     fit_surface,
@@ -29,6 +30,8 @@ from solvable.plots.displayed import Shown
 from solvable.plots.words import counted, listed, quoted_names
 
 MOST_ROWS = 100_000
+# losses on rows that were not trained on come first
+LOSSES = tuple(sorted(ERRORS, key=lambda name: not name.startswith(("val", "test", "eval"))))
 ENDED = ("crashed", "failed", "killed", "running", "preempted", "scheduled")
 FAMILIES: tuple[FamilyName, ...] = ("sum", "joint")
 JOINT_BETTER = 0.7  # share of the held-out error of the sum below which the joint form is taken
@@ -135,7 +138,9 @@ def read_runs(path: str | PathLike[str], variables: Sequence[str], loss: str | N
     path = check_path(path)
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.reader(file)
+            first = file.readline()
+            file.seek(0)
+            reader = csv.reader(file, delimiter=max(",;\t", key=first.count))
             header = next(reader, [])
             rows = [row for row, _ in zip(reader, range(MOST_ROWS + 1), strict=False)]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
@@ -143,7 +148,11 @@ def read_runs(path: str | PathLike[str], variables: Sequence[str], loss: str | N
     if len(rows) > MOST_ROWS:
         raise InvalidData(f"{path} has more than {MOST_ROWS:,} rows; allowed: a row for each run.")
     places = [_column(path.name, header, [name]) for name in variables]
-    places.append(_column(path.name, header, [loss] if loss else list(ERRORS)))
+    places.append(_column(path.name, header, [loss] if loss else list(LOSSES)))
+    if places[2] in places[:2]:
+        raise InvalidParameter(
+            f"{header[places[2]]} is a variable and the loss; allowed: --loss NAME."
+        )
     state = next(
         (k for k, name in enumerate(header) if name.strip().lower() in ("state", "status")), None
     )
@@ -161,7 +170,7 @@ def read_runs(path: str | PathLike[str], variables: Sequence[str], loss: str | N
         raise InvalidData(
             f"{path}: no row has numbers above 0 in {listed([header[p] for p in places])}."
         )
-    notes = []
+    notes = [f"Losses: column {header[places[2]]!r}."]
     if ended:
         notes.append(f"Left out: {counted(ended, 'run')} that did not finish.")
     if empty:
@@ -185,15 +194,15 @@ def _column(file: str, header: Sequence[str], names: Sequence[str]) -> int:
                 )
             if found:
                 return found[0]
+    wanted = quoted(names[0]) if len(names) == 1 else "of losses (loss, val_loss, test_error, ...)"
     raise InvalidData(
-        f"{file}: no column {quoted(names[0])} among {quoted_names(list(header), 8)}; allowed: one of "
-        "these."
+        f"{file}: no column {wanted} among {quoted_names(list(header), 8)}; allowed: one of these."
     )
 
 
 def _number(text: str) -> float | None:
     try:
-        value = float(text.replace(",", "").replace("_", ""))
+        value = float(text.strip().removesuffix("%").replace(",", "").replace("_", ""))
     except ValueError:
         return None
     return value if np.isfinite(value) else None
@@ -255,7 +264,7 @@ def forecast_surface(
     >>> runs = Runs(("width", "rows"), np.column_stack([x, y]), 0.1 + 2 * x**-0.5 + 5 * y**-0.4)
     >>> found = forecast_surface(runs, budget=1e7, resamples=50)
     >>> [round(size.value) for size in found.split.sizes]
-    [1136, 8805]
+    [598, 16725]
     """
     if not 0.5 <= confidence <= 0.99:
         raise InvalidParameter(f"confidence is {confidence!r}; allowed: 0.5 to 0.99.")
@@ -269,6 +278,7 @@ def forecast_surface(
     check_sizes(runs, asked)
     family, inflation, tested = _tested(runs)
     best = fit_surface(runs, family)
+    check_fit(runs, best)
     draws = drawn_surfaces(runs, best, resamples, seed)
     if len(draws) < resamples / 2:
         raise NotConverged(
@@ -345,7 +355,12 @@ def _split(
 ) -> Split:
     """Best sizes and loss at a budget, with intervals that are widened in the logarithm."""
     pairs = np.array([one.best_split(budget / cost) for one in (best, *draws)])
-    check_sizes(runs, pairs[:1])
+    small = min(best.first * runs.sizes[:, 0].min() ** -best.alpha,
+                best.second * runs.sizes[:, 1].min() ** -best.beta)  # fmt: skip
+    hint = "" if best.family == "joint" or small > 1e-3 * runs.losses.min() else (
+        "(the loss hardly depends on one of the variables, so that a budget has no split) "
+    )  # fmt: skip
+    check_sizes(runs, pairs[:1], f"in the best split {hint}")
     losses = [
         float(one.losses(pair[None])[0]) for one, pair in zip((best, *draws), pairs, strict=True)
     ]

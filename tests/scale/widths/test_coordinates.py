@@ -11,7 +11,7 @@ from tests.scale.widths import everyday  # noqa: E402
 
 from solvable.cli import main  # noqa: E402
 from solvable.errors import InvalidData, InvalidParameter, NotConverged  # noqa: E402
-from solvable.scale import coordinate_check, width_rules  # noqa: E402
+from solvable.scale import CoordinateCheck, coordinate_check, width_rules  # noqa: E402
 from solvable.scale.widths.rules import groups_of  # noqa: E402
 
 pytestmark = pytest.mark.torch
@@ -23,6 +23,9 @@ from torch import nn
 
 def make(width):
     return nn.Sequential(nn.Linear(20, width), nn.ReLU(), nn.Linear(width, 5))
+
+def fixed(width):
+    return nn.Linear(4, 3)
 """
 
 
@@ -119,6 +122,8 @@ class TestCommand:
     def module(self, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
         (tmp_path / "wide.py").write_text(MODULE)
+        (tmp_path / "json.py").write_text(MODULE)  # an installed module of this name is not taken
+        (tmp_path / "ends.py").write_text("import sys\nsys.exit(3)\n")
         return "wide.py:make"
 
     def test_factors(self, module, capsys):
@@ -155,6 +160,9 @@ class TestCommand:
         (["wide.py:make", "--optimiser", "lion"], "optimiser is 'lion'"),
         (["wide.py:make", "--input", "7"], "raised RuntimeError"),
         (["--layers", "erf:1", "--target", "he3", "--check"], "need a torch module"),
+        (["wide.py:make", "--target", "he3"], "--target and module.py:make are both given"),
+        (["wide.py:fixed"], "no parameter differs"), (["ends.py:make"], "SystemExit"),
+        (["json.py:make", "--width", "8", "16", "--seeds", "1", "--check"], "seeds is 1"),
     ], ids=lambda value: "" if isinstance(value, list) else value)  # fmt: skip
     def test_bad_requests(self, module, capsys, words, part):
         assert main(["scale", *words]) != 0
@@ -223,3 +231,56 @@ def test_depth(optimiser):
     }
     assert not slopes[False] < 1  # or it overflows
     assert abs(slopes[True]) < 0.15
+
+
+def test_one_layer_that_fails_for_certain_decides():
+    sizes = np.ones((2, 4, 5, 2))
+    rng = np.random.default_rng(499)
+    changes = np.ones((2, 4, 5, 2))
+    changes[1, :, :, 0] = 2**0.3 * (1 + 0.001 * rng.normal(size=(4, 5)))
+    changes[1, :, :, 1] = np.exp(rng.normal(size=(4, 5)))
+    check = CoordinateCheck((64, 128), ("sure", "noisy"), sizes, changes, True, (True, True))
+    assert check.verdict == "fails"
+    assert check.worst[0] == "sure"
+    # a noisy layer alone leaves it open
+    changes[1, :, :, 0] = 1.0 + 0.001 * rng.normal(size=(4, 5))
+    check = CoordinateCheck((64, 128), ("sure", "noisy"), sizes, changes, True, (True, True))
+    assert check.verdict == "undecided"
+
+
+@pytest.mark.parametrize("kind", ["dict", "tuple", "loss", "backward"])
+def test_outputs_of_other_kinds(kind):
+    class Net(nn.Module):
+        def __init__(self, width):
+            super().__init__()
+            self.enter, self.readout = nn.Linear(4, width), nn.Linear(width, 2)
+
+        def forward(self, x):
+            h = torch.exp(self.enter(x))
+            y = self.readout(h)
+            if kind == "backward":
+                h.add_(1)  # exp needs its outputs
+            return {"dict": {"name": "net", "y": y}, "tuple": (None, y), "loss": y.mean()}.get(
+                kind, y
+            )
+
+    if kind in ("dict", "tuple"):
+        assert len(coordinate_check(Net, (8, 16), seeds=2).layers) >= 2
+    else:
+        with pytest.raises(InvalidData, match="allowed"):
+            coordinate_check(Net, (8, 16), seeds=2)
+
+
+def test_numbers_of_forward_that_the_check_cannot_apply_are_named():
+    class Tied(nn.Module):
+        def __init__(self, width):
+            super().__init__()
+            self.weight = nn.Parameter(torch.randn(width, 6) / 6**0.5)
+
+        def forward(self, x):
+            return torch.relu(x @ self.weight.T) @ self.weight
+
+    check = coordinate_check(lambda width: (Tied(width), torch.randn(4, 6)), (32, 64), seeds=2)
+    assert check.missing == ("the number of the outputs of weight",)
+    assert "Not applied" in check.sentence
+    assert coordinate_check(everyday.Language, (32, 64), seeds=2).missing == ()

@@ -303,3 +303,135 @@ def test_random_chains_have_the_roles_of_their_places():
 
         roles = [r.parameter.role for r in rules_of(make).parameters if "weight" in r.name]
         assert roles == ["input", *["hidden"] * (depth - 1), "output"]
+
+
+def _scores(q, k):
+    return q @ k.transpose(-2, -1)
+
+
+SPELLINGS = {
+    # scores written in other ways, and the number that the queries need for heads that grow fourfold
+    "number first": (lambda s, q, k, v: torch.softmax(_scores(q * s.scale, k), -1) @ v, 0.5),
+    "both": (lambda s, q, k, v: torch.softmax(_scores(q * s.scale**0.5, k * s.scale**0.5), -1) @ v, 0.5),
+    "buffer": (lambda s, q, k, v: torch.softmax(_scores(q, k) * s.held, -1) @ v, 0.5),
+    "tensor": (
+        lambda s, q, k, v: torch.softmax(
+            _scores(q, k) / torch.sqrt(torch.tensor(float(q.shape[-1]))), -1) @ v, 0.5),
+    "bias": (lambda s, q, k, v: torch.softmax(_scores(q, k) * s.scale + s.bias, -1) @ v, 0.5),
+    "temperature": (lambda s, q, k, v: torch.softmax(_scores(q, k) * s.scale * s.learned, -1) @ v, 0.5),
+    "soft cap": (
+        lambda s, q, k, v: torch.softmax(50 * torch.tanh(_scores(q, k) * s.scale / 50), -1) @ v, 0.5),
+    "sigmoid": (lambda s, q, k, v: torch.sigmoid(_scores(q, k) * s.scale) @ v, 0.5),
+    "unscaled": (lambda s, q, k, v: torch.softmax(_scores(q, k), -1) @ v, 0.25),
+    "inverse size": (lambda s, q, k, v: torch.softmax(_scores(q, k) / q.shape[-1], -1) @ v, 1.0),
+    "einsum": (
+        lambda s, q, k, v: torch.einsum(
+            "...qk,...kd->...qd",
+            torch.softmax(torch.einsum("...qd,...kd->...qk", q, k) * s.scale, -1), v), 0.5),
+    "cosine": (
+        lambda s, q, k, v: torch.softmax(
+            _scores(F.normalize(q, dim=-1), F.normalize(k, dim=-1)), -1) @ v, 1.0),
+}  # fmt: skip
+
+
+class Written(nn.Module):
+    """Attention with four heads and a given way of writing its scores."""
+
+    def __init__(self, width, write):
+        super().__init__()
+        self.enter, self.qkv = nn.Linear(5, width), nn.Linear(width, 3 * width)
+        self.readout, self.write = nn.Linear(width, 2), write
+        self.scale = (width // 4) ** -0.5
+        self.register_buffer("held", torch.tensor(self.scale))
+        self.learned, self.bias = nn.Parameter(torch.ones(1)), nn.Parameter(torch.zeros(4, 9, 9))
+
+    def forward(self, x):
+        rows, tokens, _ = x.shape
+        parts = self.qkv(self.enter(x)).reshape(rows, tokens, 3, 4, -1).permute(2, 0, 3, 1, 4)
+        mixed = self.write(self, *parts.unbind(0))
+        return self.readout(mixed.transpose(1, 2).reshape(rows, tokens, -1))
+
+
+@pytest.mark.parametrize("name", SPELLINGS)
+def test_attention_in_other_words(name):
+    write, queries = SPELLINGS[name]
+
+    class Net(Written):
+        def __init__(self, width):
+            super().__init__(width, write)
+
+    rules = rules_of(Net, inputs=torch.randn(2, 9, 5), base_inputs=torch.randn(2, 9, 5))
+    assert rules.queries == pytest.approx(queries)
+    assert all(row.parameter.multiplier == 1 for row in rules.parameters if "weight" in row.name)
+
+
+class Summed(nn.Module):
+    """A product or a length that no layer computes, over the width."""
+
+    def __init__(self, width, kind):
+        super().__init__()
+        self.one, self.two, self.kind = nn.Linear(4, width), nn.Linear(4, width), kind
+
+    def forward(self, x):
+        one, two = self.one(x), self.two(x)
+        return {
+            "sum": lambda: (one * two).sum(-1), "towers": lambda: one @ two.T,
+            "length": lambda: F.normalize(one, dim=-1), "distance": lambda: torch.cdist(one, two),
+            "mean square": lambda: one * torch.rsqrt((one**2).mean(-1, keepdim=True) + 1e-6) + two,
+        }[self.kind]()  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "count"), [
+    ("sum", 1), ("towers", 1), ("length", 1), ("distance", 1), ("mean square", 0),
+])  # fmt: skip
+def test_sums_that_no_layer_does_are_named(kind, count):
+    rules = rules_of(lambda width: Summed(width, kind))
+    assert len(rules.cautions) == count
+
+
+def test_a_number_that_is_a_tensor_belongs_to_its_weight():
+    class Scaled(nn.Module):
+        def __init__(self, width):
+            super().__init__()
+            self.enter, self.readout = nn.Linear(4, width), nn.Linear(width, 1)
+            self.register_buffer("number", torch.tensor(width**-0.5))
+
+        def forward(self, x):
+            return self.readout(torch.relu(self.enter(x)) * self.number)
+
+    rows = {row.name: row.parameter.multiplier for row in rules_of(Scaled).parameters}
+    assert rows["readout.weight"] == pytest.approx(RATIO**-0.5)
+    assert rows["enter.weight"] == rows["readout.bias"] == 1
+
+
+def test_learned_inputs_are_vectors():
+    class Latents(nn.Module):
+        def __init__(self, width):
+            super().__init__()
+            self.latents = nn.Parameter(torch.randn(6, width))
+            self.enter, self.attend = (
+                nn.Linear(4, width),
+                nn.MultiheadAttention(width, 4, batch_first=True),
+            )
+
+        def forward(self, x):
+            h = self.enter(x)
+            return self.attend(query=self.latents.expand(len(x), -1, -1), key=h, value=h)[0]
+
+    rules = rules_of(Latents, inputs=torch.randn(2, 5, 4), base_inputs=torch.randn(2, 5, 4))
+    assert {row.name: row.parameter.role for row in rules.parameters}["latents"] == "vector"
+
+
+@pytest.mark.parametrize("widths", [(64, 128), (128, 192), (512, 576)])
+def test_initial_scales_do_not_depend_on_the_draw(widths):
+    # first bias: one input scale at any width; second bias: as 1 / sqrt(width), which is undone
+    ratio = widths[1] / widths[0]
+    wrong = 0
+    for seed in range(40):
+        torch.manual_seed(seed)
+        rows = width_rules(everyday.mlp(widths[1]), everyday.mlp(widths[0])).parameters
+        starts = {row.name: row.start for row in rows}
+        expected = {"0.bias": 1.0, "2.bias": ratio**0.5, "2.weight": 1.0, "4.weight": ratio**-0.5}
+        wrong += any(abs(starts[name] / value - 1) > 1e-6 for name, value in expected.items())
+    # three standard errors: 0.3 % for each of three uncertain parameters, of 40 draws
+    assert wrong <= 3

@@ -106,17 +106,14 @@ def parameter_roles(
 def _fan_in_of_layer(name: str, operations: Sequence[Operation], parameters: Any) -> float:
     """Return the inputs of a unit in the layer of a weight or bias; 1 for other parameters."""
     for operation in operations:
+        if operation.function not in (*_AXES, *_MATRIX_PRODUCTS, *_PACKED, "einsum"):
+            continue
         if any(operand.parameter == name for operand in operation.operands):
             for operand in operation.operands:
-                if (
-                    operand.parameter
-                    and len(operand.shape) > 1
-                    and operation.function not in BY_ENTRIES
-                ):
+                if operand.parameter and len(operand.shape) > 1:
                     inputs, _ = _use(operation, operand) or ((), ())
                     shape = parameters[operand.parameter].shape
                     return float(math.prod(shape[axis] for axis in inputs))
-            return 1.0
     return 1.0
 
 
