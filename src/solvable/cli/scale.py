@@ -65,7 +65,8 @@ def scale(
     these widths and measures whether layers change by the same size at each.
 
     Otherwise the output is the number of samples that a network needs to learn a
-    target, as a power of d.
+    target, as a power of d: a bound for networks that sample their posterior, and no
+    statement about an optimiser.
 
     All sizes are powers of the input dimension d: erf:3/2 is a hidden layer of
     d^(3/2) neurons, erf:1/2:1/3 a layer of d^(1/2) filters on patches of d^(1/3)
