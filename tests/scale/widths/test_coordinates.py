@@ -104,11 +104,26 @@ def test_the_same_seed_gives_the_same_numbers_and_leaves_the_global_stream():
     assert not np.allclose(first.changes[:, :, 1:], other.changes[:, :, 1:])
 
 
+class Still(nn.Module):
+    """A layer on zeros, of which nothing reaches the outputs."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.enter = nn.Linear(4, width, bias=False)
+
+    def forward(self, x):
+        return self.enter(0 * x)
+
+
 def test_bad_requests():
     with pytest.raises(InvalidParameter, match="at least two"):
         coordinate_check(everyday.mlp, (64,))
     with pytest.raises(InvalidParameter, match="seeds is 1"):
         coordinate_check(everyday.mlp, (8, 16), seeds=1)
+    with pytest.raises(InvalidParameter, match="optimiser is 'lion'"):
+        coordinate_check(everyday.mlp, (8, 16), corrected=False, optimiser="lion")
+    with pytest.raises(InvalidData, match="no layer changes"):
+        coordinate_check(Still, (8, 16), corrected=False, seeds=2)
     with pytest.raises(InvalidData, match="raised ZeroDivisionError"):
         coordinate_check(lambda width: 1 / 0, (8, 16))
     with pytest.raises(NotConverged, match="lower the learning rate"):

@@ -15,6 +15,7 @@ from solvable.paths import error_line
 from solvable.plots.figure import Figure, Series
 from solvable.plots.tables import Column, Table
 from solvable.scale.forward_pass import example_inputs
+from solvable.scale.widths.factors import check_optimiser
 from solvable.scale.widths.rules import (
     Make,
     groups_of,
@@ -248,6 +249,7 @@ def coordinate_check(
         raise InvalidParameter(f"widths are {list(widths)}; allowed: at least two, each from 1.")
     if seeds < 2:
         raise InvalidParameter(f"seeds is {seeds}; allowed: integers from 2, for intervals.")
+    check_optimiser(optimiser)
     torch = import_torch("a coordinate check")
     rate = learning_rate or (0.1 if optimiser == "sgd" else 0.003)
     sizes, changes, layers, counts = [], [], [], []
@@ -274,7 +276,12 @@ def coordinate_check(
             f"outputs overflow in {STEPS} steps at rate {rate:g}; lower the learning rate."
         )
     grows = tuple(first < last for first, last in zip(counts[0], counts[-1], strict=True))
-    return CoordinateCheck(widths, tuple(layers), *values, corrected, grows, missing)
+    found = CoordinateCheck(widths, tuple(layers), *values, corrected, grows, missing)
+    if not found.rows:
+        raise InvalidData(
+            f"no layer changes in {STEPS} steps; allowed: a module with weights that train."
+        )
+    return found
 
 
 def _unapplied(make: Make, widths: Sequence[int], optimiser: str) -> tuple[str, ...]:
