@@ -7,7 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from tests.scale.widths import everyday  # noqa: E402
+import everyday_modules as everyday  # noqa: E402
 
 from solvable.cli import main  # noqa: E402
 from solvable.errors import InvalidData, InvalidParameter, NotConverged  # noqa: E402

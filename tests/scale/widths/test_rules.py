@@ -9,7 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from tests.scale.widths import everyday  # noqa: E402
+import everyday_modules as everyday  # noqa: E402
 
 from solvable.errors import InvalidData, InvalidParameter  # noqa: E402
 from solvable.scale import optimiser_groups, rescale_start, width_rules  # noqa: E402

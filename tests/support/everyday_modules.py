@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 
-import torch
-from torch import nn
+import pytest
 
+torch = pytest.importorskip("torch")
+nn = torch.nn
 F = nn.functional
 
 
