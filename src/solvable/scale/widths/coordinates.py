@@ -14,10 +14,10 @@ from solvable.fitting.devices import import_torch
 from solvable.paths import error_line
 from solvable.plots.figure import Figure, Series
 from solvable.plots.tables import Column, Table
-from solvable.scale.forward_pass import example_inputs
-from solvable.scale.widths.factors import check_optimiser
+from solvable.scale.widths.factors import IN_TORCH, check_optimiser
 from solvable.scale.widths.rules import (
     Make,
+    batch_of,
     groups_of,
     made,
     multiplied,
@@ -335,9 +335,10 @@ def _trained(
     else:
         groups = [{"params": list(module.parameters()), "lr": rate}]
     torch.manual_seed(number)
-    batch = _batch(module, inputs)
-    kinds = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
-    steps = kinds[optimiser]([{**group, "weight_decay": 0.0} for group in groups])
+    batch = batch_of(module, inputs, rows=ROWS)
+    steps = getattr(torch.optim, IN_TORCH[optimiser])(
+        [{**group, "weight_decay": 0.0} for group in groups]
+    )
     loss = _Loss(torch, number, grown)
     start: list[Any] = []
     sizes, changes = [], []
@@ -398,14 +399,9 @@ def _grown(make: Make, widths: Sequence[int]) -> int | None:
     for width in (widths[0], widths[-1]):
         module, inputs = made(make, width)
         with torch.no_grad():
-            shapes.append(_outputs(module, _batch(module, inputs)).shape)
+            shapes.append(_outputs(module, batch_of(module, inputs, rows=ROWS)).shape)
     axes = [axis for axis in range(1, len(shapes[0])) if shapes[0][axis] != shapes[1][axis]]
     return axes[0] if axes else None
-
-
-def _batch(module: Any, inputs: Any) -> tuple[Any, ...]:
-    batch = example_inputs(module, rows=ROWS) if inputs is None else inputs
-    return tuple(batch) if isinstance(batch, (list, tuple)) else (batch,)
 
 
 class _Loss:

@@ -19,6 +19,8 @@ Optimiser = Literal["sgd", "adam", "adamw"]
 
 ADAPTIVE = ("adam", "adamw")
 
+IN_TORCH: Mapping[str, str] = {"sgd": "SGD", "adam": "Adam", "adamw": "AdamW"}
+
 
 @dataclass(frozen=True)
 class Factors:

@@ -122,8 +122,8 @@ def width_rules(
             raise InvalidData(
                 f"the module is a {type(given).__name__}; allowed: a torch.nn.Module."
             )
-    operations, _ = read_forward(module, _batch(module, inputs))
-    before, _ = read_forward(base, _batch(base, base_inputs))
+    operations, _ = read_forward(module, batch_of(module, inputs))
+    before, _ = read_forward(base, batch_of(base, base_inputs))
     roles = parameter_roles(module, base, operations, before)
     if all(row.shape == row.base_shape and row.depth == 1 for row in roles):
         same = all(a is b for a, b in zip(module.parameters(), base.parameters(), strict=True))
@@ -152,9 +152,10 @@ def width_rules(
     )
 
 
-def _batch(module: Any, inputs: Any) -> tuple[Any, ...]:
+def batch_of(module: Any, inputs: Any, *, rows: int = 2) -> tuple[Any, ...]:
+    """Return a batch as a tuple of tensors, drawn for the first layer if there is none."""
     if inputs is None:
-        return (example_inputs(module, rows=2),)
+        return (example_inputs(module, rows=rows),)
     return tuple(inputs) if isinstance(inputs, (list, tuple)) else (inputs,)
 
 

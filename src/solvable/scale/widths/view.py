@@ -15,6 +15,7 @@ from solvable.plots.prose import Part, section
 from solvable.plots.tables import Cell, Column, Table
 from solvable.plots.words import counted, listed
 from solvable.scale.widths.coordinates import CoordinateCheck
+from solvable.scale.widths.factors import IN_TORCH
 from solvable.scale.widths.rules import WidthRules
 
 FORMAT = "solvable-widths-1"
@@ -26,7 +27,7 @@ def headline(rules: WidthRules, widths: Sequence[int]) -> str:
     """Write how many parameters change, in one sentence."""
     rates = sum(abs(row.rate - 1) > 1e-9 for row in rules.parameters)
     starts = sum(abs(row.start - 1) > 1e-9 for row in rules.parameters)
-    optimiser = {"sgd": "SGD", "adam": "Adam", "adamw": "AdamW"}[rules.optimiser]
+    optimiser = IN_TORCH[rules.optimiser]
     return (
         f"From width {widths[0]} to {widths[-1]} with {optimiser}: of "
         f"{counted(len(rules.parameters), 'parameter')}, {rates} get another learning rate and {starts} "
@@ -96,7 +97,7 @@ def _single(name: str) -> str:
 
 def recipe(rules: WidthRules, widths: Sequence[int], function: str) -> list[str]:
     """Lines of Python that apply the factors."""
-    kind = {"sgd": "SGD", "adam": "Adam", "adamw": "AdamW"}[rules.optimiser]
+    kind = IN_TORCH[rules.optimiser]
     return [
         "from solvable.scale import optimiser_groups, rescale_start, width_rules",
         f"module, base = {function}({widths[-1]}), {function}({widths[0]})",
