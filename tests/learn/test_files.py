@@ -31,7 +31,7 @@ def test_rows_of_predictions_are_those_of_the_file(tmp_path, monkeypatch) -> Non
         def no_space(*_, **__):
             raise OSError(errno.ENOSPC, "No space left on device")
 
-        full.setattr("solvable.learn.files.render_learn_report", no_space)
+        full.setattr("solvable.learn.files.write_page", no_space)
         with pytest.raises(StorageFailed, match="No space left"):
             write_files(found, dataset, tmp_path / "out", command="solvable learn people.csv")
     # With a full disk no result is left.

@@ -9,7 +9,7 @@ from solvable.arrays import random_stream
 from solvable.data import load
 from solvable.data.dataset import Split
 from solvable.learn import Request, importance_words, learn
-from solvable.learn.figures import learn_figures
+from solvable.learn.answer import figures
 from solvable.learn.importance import (
     effects_of,
     explained,
@@ -103,7 +103,7 @@ def test_the_named_model_is_explained_by_the_planted_columns(found):
     assert named <= {("x0",), ("x1",), ("x2",)}
     said = " ".join(importance_words.importance_sentences(found))
     assert "Along 'x0', the mean prediction of 'y' is −" in said
-    assert {one.name for one in learn_figures(found)} >= {"learn-effect-1", "learn-predictions"}
+    assert {one.name for one in figures(found)} >= {"learn-effect-1", "learn-predictions"}
     assert found.to_dict()["explained"]["importance"][0]["columns"] == ["x0"]
 
 

@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 from tests.support.devtools import BROWSER, loaded
 
+from solvable.answers.page import write_page
+from solvable.answers.sections import terminal_parts
 from solvable.learn import choice_words, direction_words, words
-from solvable.learn.figures import draw_pictures, learn_figures, write_pictures
-from solvable.learn.files import LearnFiles
-from solvable.learn.html import interval_places, render_learn_report
+from solvable.learn.answer import ALL_METHODS, DIRECTION, answer, figures
+from solvable.learn.figures import draw_pictures, write_pictures
 from solvable.learn.results import (
     CurvePoint,
     Direction,
@@ -26,8 +27,7 @@ from solvable.learn.results import (
     Outlook,
     SignalOfClass,
 )
-from solvable.learn.summary import summary
-from solvable.learn.tables import columns_as_csv
+from solvable.learn.tables import columns_as_csv, interval_places
 from solvable.plots.matplotlib_backend import draw_matplotlib
 from solvable.plots.plotly_backend import draw_plotly
 from solvable.plots.tables import Cell, Table
@@ -208,7 +208,7 @@ def test_words_when_nothing_was_found():
     unknowing = tuple(replace(score, beats_constant=False) for score in found.methods)
     first, *_ = words.comparison_sentences(replace(found, methods=unknowing))
     assert first == "No method is clearly better than predicting the most frequent class."
-    assert "No direction is clearly stronger" in learn_figures(found)[0].caption
+    assert "No direction is clearly stronger" in figures(found)[0].caption
 
 
 @pytest.mark.parametrize(
@@ -233,11 +233,9 @@ def test_rows_of_emergence_are_told_in_two_digits():
     ]
 
 
-def test_details_add_columns_and_the_protocol(tmp_path):
+def test_details_add_columns_and_the_protocol():
     found = result()
-    names = ("report", "result", "model", "predictions")
-    files = LearnFiles(*(tmp_path / name for name in names), [])
-    short, long = (summary(found, files, details=details) for details in (False, True))
+    short, long = (terminal_parts(answer(found), details=details) for details in (False, True))
     assert short[0].text == choice_words.recommendation(found)
 
     def shown(parts):
@@ -247,7 +245,12 @@ def test_details_add_columns_and_the_protocol(tmp_path):
         "difference, points", "direction", "strength", "rows to emerge",
     }  # fmt: skip
     texts = [{part.text for part in parts if isinstance(part, Cell)} for parts in (short, long)]
-    assert texts[1] - texts[0] == {found.protocol, found.outlook.verdict}
+    assert texts[1] - texts[0] == {
+        found.protocol,
+        found.outlook.verdict,
+        ALL_METHODS.format("the most frequent class"),
+        DIRECTION,
+    }
 
 
 def test_missing_numbers_are_empty_cells():
@@ -269,24 +272,24 @@ def test_intervals_are_drawn_on_one_scale():
 
 def test_both_back_ends_draw_the_figures():
     for found in (result(), images()):
-        figures = learn_figures(found)
-        assert [one.name for one in figures] == ["learn-strengths", "learn-curve"]
-        for one in figures:
+        drawn = figures(found)
+        assert [one.name for one in drawn] == ["learn-strengths", "learn-curve"]
+        for one in drawn:
             assert draw_matplotlib(one).axes
             assert draw_plotly(one).data
-    entries = [one.label for one in learn_figures(images())[0].series if one.label]
+    entries = [one.label for one in figures(images())[0].series if one.label]
     assert entries == [*"0123456789", "threshold"]
 
 
 def test_a_curve_that_reaches_zero_is_drawn_on_a_linear_axis():
     curve = (CurvePoint(30, (0.1, 0.0), (1, 1)), CurvePoint(60, (0.0, 0.0), (1, 1)))
-    (_, figure) = learn_figures(result(outlook=Outlook(curve, verdict="No.")))
+    (_, figure) = figures(result(outlook=Outlook(curve, verdict="No.")))
     assert figure.y_scale == "linear"
 
 
 def test_layers_have_figures_of_their_own():
     layers = tuple(replace(result().found[0], number=number) for number in (1, 2))
-    names = [one.name for one in learn_figures(result(found=layers))]
+    names = [one.name for one in figures(result(found=layers))]
     assert names == ["learn-strengths-1", "learn-strengths-2", "learn-curve"]
 
 
@@ -301,8 +304,9 @@ def test_pictures(tmp_path):
 def pages(tmp_path_factory):
     directory = tmp_path_factory.mktemp("learn-report")
     return {
-        name: render_learn_report(
-            found, directory / f"{name}.html", command="solvable learn x", model="m.safetensors"
+        name: write_page(
+            answer(found, command="solvable learn x", model="m.safetensors"),
+            directory / f"{name}.html",
         )
         for name, found in (
             ("table", result()),
@@ -327,7 +331,8 @@ def test_a_page_is_ours_and_says_everything(pages):
         "dropped column 'unit': constant",
         "solvable predict m.safetensors NEW.csv",
         "4 times the rows",
-        "The data do not decide. A note.",
+        "The data do not decide.",
+        "A note.",
     ):
         assert part in body
     assert "http" not in re.sub(r'xmlns\S*="[^"]*"', "", body).replace("http-equiv", "")
@@ -346,7 +351,7 @@ window.addEventListener("load", function () {
       errors: Array.from(document.querySelectorAll(".drawing")).map((one) => one.dataset.error || ""),
       page: document.documentElement.scrollWidth,
       dots: document.querySelectorAll(".range .dot").length,
-      filters: Array.from(document.querySelectorAll("img.filters")).map((one) => one.naturalWidth),
+      filters: Array.from(document.querySelectorAll("img.whole")).map((one) => one.naturalWidth),
       requests: performance.getEntriesByType("resource")
         .map((one) => one.name).filter((name) => !name.startsWith("data:")),
       title: document.title,

@@ -125,10 +125,11 @@ def learn(
     request = Request(**vars(options))
     with status_line("reading", shown=not quiet):
         # Imported under the status line, as the imports take longer than reading a small table.
+        from solvable.answers.sections import terminal_parts
         from solvable.data import load, load_new
+        from solvable.learn.answer import answer
         from solvable.learn.files import reserve, write_files
         from solvable.learn.judged_rows import check_test
-        from solvable.learn.summary import summary
 
         columns = {"keep": keep, "missing": missing, "numbers": numbers}
         columns |= {"categories": categories, "exclude": exclude}
@@ -158,7 +159,10 @@ def learn(
     if json:
         write_json(found.to_dict() | {"files": files.to_dict()})
     elif not quiet:
-        write(*summary(found, files, details=details))
+        model = str(files.model)
+        shown = terminal_parts(answer(found, model=model), details=details)
+        paths = f"report   {files.report}", f"model    {model}"
+        write(*shown, "", *paths, f"predict  solvable predict {model} NEW.csv")
     return 0
 
 

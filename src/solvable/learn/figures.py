@@ -22,15 +22,6 @@ CAPTION = (
 """Caption below the pictures of directions."""
 
 
-def learn_figures(found: Learned) -> list[Figure]:
-    """Return the figures of errors, effects, strengths of directions, and the learning curve."""
-    figures = judged_figures(found) + effect_figures(found)
-    figures += [strength_figure(found, layer) for layer in found.found if layer.signals]
-    if len(found.outlook.curve) > 1:
-        figures.append(curve_figure(found))
-    return figures
-
-
 def judged_figures(found: Learned) -> list[Figure]:
     """Draw predictions against the target, or observed shares against probabilities."""
     who = with_the(found.chosen)

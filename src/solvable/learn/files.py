@@ -8,10 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from solvable.answers.page import write_page
+from solvable.answers.sections import figures_of
 from solvable.data.dataset import Dataset
+from solvable.learn.answer import answer
 from solvable.learn.dealt_rows import check_rows
-from solvable.learn.figures import learn_figures, write_pictures
-from solvable.learn.html import render_learn_report
+from solvable.learn.figures import write_pictures
 from solvable.learn.learning import fingerprint_of
 from solvable.learn.metrics import check_metric
 from solvable.learn.request import Request
@@ -71,7 +73,7 @@ class LearnFiles(NamedTuple):
 def write_files(found: Learned, dataset: Dataset, directory: Path, *, command: str) -> LearnFiles:
     """Write report, numbers, model, predictions and figures; they appear in one atomic step."""
     names = (REPORT, RESULT, MODEL, PREDICTIONS)
-    model = directory / MODEL
+    shown = answer(found, command=command, model=str(directory / MODEL))
     with whole_directory(directory) as draft:
         # The result is written first: it marks the directory if the program is stopped here.
         content = {"format": FORMAT, "command": command} | found.to_dict()
@@ -80,9 +82,9 @@ def write_files(found: Learned, dataset: Dataset, directory: Path, *, command: s
         save_fitted(found.model, draft / MODEL, notes=found.notes)
         write_atomically(draft / PREDICTIONS, _predictions(found, dataset).encode())
         write_atomically(draft / DIRECTIONS, shares_as_csv(found).encode())
-        figures = write_figures(learn_figures(found), draft / FIGURES)
+        figures = write_figures(figures_of(shown), draft / FIGURES)
         figures += write_pictures(found, draft / FIGURES)
-        render_learn_report(found, draft / REPORT, command=command, model=str(model))
+        write_page(shown, draft / REPORT)
     moved = [directory / path.relative_to(draft) for path in figures]
     report, result, model, predictions = (directory / name for name in names)
     return LearnFiles(report, result, model, predictions, moved)

@@ -181,7 +181,7 @@ class Outlook:
 
 
 @dataclass(frozen=True, repr=False)
-class Learned(Shown, view="solvable.learn.view"):
+class Learned(Shown, view="solvable.learn.answer"):
     """Result of `solvable learn`.
 
     Parameters

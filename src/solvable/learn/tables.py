@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from solvable.learn import direction_words, words
 from solvable.learn.results import ColumnShare, Direction, LayerFound, Learned
 from solvable.plots.csv_text import csv_text
-from solvable.plots.tables import Column, Table
+from solvable.plots.tables import Cell, Column, Table
 from solvable.plots.words import percent, percents
 
 
@@ -30,14 +30,18 @@ def signal_table(layer: LayerFound) -> Table:
     return table
 
 
-def rests_table(layer: LayerFound, details: bool = True) -> Table:
+def rests_table(layer: LayerFound) -> Table:
     """Tabulate the strongest directions' signal on unseen rows, and the columns this signal needs."""
-    number, unseen, straight, again = _numbers(
-        "direction", "signal on unseen rows", "linear", "found again"
-    )
-    columns = [number, unseen, Column("rests on"), *([straight, again] if details else [])]
-    rows = [row[: len(columns)] for row in direction_words.rest_rows(layer)]
-    return Table.of(*columns, rows=rows)
+    number, unseen = _numbers("direction", "signal on unseen rows")
+    straight, again = _numbers("linear", "found again", shown="details")
+    columns = [number, unseen, Column("rests on"), straight, again]
+    return Table.of(*columns, rows=direction_words.rest_rows(layer))
+
+
+def confusion_table(found: Learned) -> Table:
+    """Count the unseen rows of each class (line) by predicted class (column); empty for many classes."""
+    rows = words.confusion_rows(found)
+    return Table.of("class", *_numbers(*found.class_labels[: len(rows)]), rows=rows)
 
 
 def shares_as_csv(found: Learned) -> str:
@@ -67,28 +71,51 @@ def shares_as_csv(found: Learned) -> str:
     return columns_as_csv({name: np.array(values, object) for name, values in lists.items()})
 
 
-def method_table(found: Learned, details: bool = True) -> Table:
-    """Tabulate the errors of all methods; `details` adds differences from the learned features."""
-    numbers = _numbers(words.error_name(found), "95 % interval")
-    numbers += _numbers("difference, points") if details else []
+def method_table(found: Learned) -> Table:
+    """Tabulate the errors of all methods; ranges, meanings and differences are shown on request."""
     unequal = any(score.balanced_error is not None for score in found.methods)
-    numbers += _numbers("balanced", "AUC") if unequal else []
-    numbers += _numbers(words.metric_title(found), "95 % interval") if found.metric else []
-    table = Table("method", *numbers, Column("against learned features", wrap=False))
-    for score in found.methods:
+    columns = [*_numbers(words.error_name(found), "95 % interval"), Column("", shown="page")]
+    columns += _numbers("difference, points", shown="details")
+    columns += _numbers("balanced", "AUC") if unequal else []
+    columns += _numbers(words.metric_title(found), "95 % interval") if found.metric else []
+    table = Table("method", *columns, Column("against learned features", wrap=False))
+    for score, place in zip(found.methods, interval_places(found), strict=True):
         value, interval = percents(score.error, *words.ends_of(score, found))
         verdict = (
             words.VERDICTS[score.verdict]
             if score.verdict
             else "not measured" * (score.error is None)
         )
-        style = "bold" if score.recommended else ""
-        cells = [value, interval, *([words.difference_text(score)] if details else [])]
+        picture = Cell("off the scale →", "dim") if place is None else Cell("", range=place)
+        cells: list[str | Cell] = [value, interval, picture, words.difference_text(score)]
         if unequal:
             cells += [percent(score.balanced_error), words.area_text(score)]
         cells += words.metric_text(score) if found.metric else ()
-        table.add(score.title, *cells, verdict, style=style)
+        name = Cell(score.title, more=score.meaning)
+        table.add(name, *cells, verdict, style="bold" if score.recommended else "")
     return table
+
+
+def interval_places(found: Learned) -> list[tuple[float, float, float] | None]:
+    """Return each method's interval ends and error in percent of the bar; None if outside the bar."""
+    # The scale ends at the largest upper end of a method other than the constant.
+    ends = [
+        score.upper
+        for score in found.methods
+        if score.key != "constant" and score.upper is not None
+    ]
+    top = 1.04 * max(ends, default=1.0) or 1.0
+    places: list[tuple[float, float, float] | None] = []
+    for score in found.methods:
+        if score.error is None or score.error > top:
+            places.append(None)
+            continue
+        left, right, dot = (
+            100 * min(max(part or 0.0, 0.0), top) / top
+            for part in (*words.ends_of(score, found), score.error)
+        )
+        places.append((left, right, dot))
+    return places
 
 
 def outlook_table(found: Learned) -> Table:
@@ -98,8 +125,8 @@ def outlook_table(found: Learned) -> Table:
     return Table.of("data", *numbers, rows=words.expected_rows(found))
 
 
-def _numbers(*names: str) -> list[Column]:
-    return [Column(name, right=True) for name in names]
+def _numbers(*names: str, shown: Literal["always", "details"] = "always") -> list[Column]:
+    return [Column(name, right=True, shown=shown) for name in names]
 
 
 def columns_as_csv(columns: Mapping[str, np.ndarray]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from html import escape
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from solvable.paths import printable
 
@@ -39,6 +39,10 @@ class Cell(NamedTuple):
 
     text: str
     style: str = ""
+    more: str = ""  # shown on a page alone, below the text
+    range: tuple[float, float, float] | None = (
+        None  # interval and value in percent of a bar, on a page
+    )
 
 
 class Column(NamedTuple):
@@ -47,6 +51,9 @@ class Column(NamedTuple):
     name: str
     right: bool = False
     wrap: bool | None = None
+    shown: Literal["always", "details", "page"] = (
+        "always"  # "details": in a terminal with --details
+    )
 
     @property
     def breaks(self) -> bool:
@@ -86,7 +93,18 @@ class Table:
         if len(cells) > len(self.columns):
             raise ValueError(f"{len(cells)} cells for {len(self.columns)} columns")
         given = [Cell(text) if isinstance(text, str) else text for text in cells]
-        self.rows.append(([Cell(printable(text), look) for text, look in given], style))
+        self.rows.append(([cell._replace(text=printable(cell.text)) for cell in given], style))
+
+    def printed(self, *, details: bool) -> Table:
+        """Return the table without the columns that a terminal does not show."""
+        allowed = ("always", "details") if details else ("always",)
+        chosen = [i for i, column in enumerate(self.columns) if column.shown in allowed]
+        if len(chosen) == len(self.columns):
+            return self
+        table = Table(*(self.columns[i] for i in chosen), title=self.title, indented=self.indented)
+        for cells, style in self.rows:
+            table.add(*(cells[i] for i in chosen if i < len(cells)), style=style)
+        return table
 
     @property
     def width(self) -> int:
@@ -126,7 +144,9 @@ class Table:
                 overflow="fold" if column.breaks else "ellipsis",
             )
         for cells, style in self.rows:
-            table.add_row(*(Text(text, style=look) for text, look in cells), style=style or None)
+            table.add_row(
+                *(Text(cell.text, style=cell.style) for cell in cells), style=style or None
+            )
         # rich would break a title of the table that is wider than the table
         return Group(Text(self.title, style="bold"), table) if self.title else table
 

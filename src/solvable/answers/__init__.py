@@ -1,0 +1,1 @@
+"""Answers of the tools: sections of sentences, tables and figures, for a terminal and a page."""
