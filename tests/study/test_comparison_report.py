@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 
 import solvable
+from solvable.answers.page import page_html
 from solvable.cli import main
 from solvable.errors import InvalidParameter
 from solvable.frame.drawn import Drawn
 from solvable.plots.figure import Figure, Marker, Series
 from solvable.plots.recording_backend import record
 from solvable.study.compare import Comparison, compare_runs
+from solvable.study.comparison_answer import answer
 from solvable.study.comparison_figures import (
     Part,
     _chunks,
@@ -22,7 +24,6 @@ from solvable.study.comparison_figures import (
     overlaid,
     single,
 )
-from solvable.study.comparison_html import render_comparison
 from solvable.study.comparison_outputs import write_comparison
 from solvable.study.comparison_tables import difference_tables
 from solvable.study.differences import Difference, differences
@@ -132,7 +133,7 @@ def test_a_figure_of_one_run_is_named(results):
     assert single(("a", "b"), found) == [("b", "Error")]
 
 
-def test_runs_without_a_shared_setting(results, tmp_path):
+def test_runs_without_a_shared_setting(results):
     other = results[1].snapshot
     points = [
         (one, {**setting, "sample_ratio": setting["sample_ratio"] + 9}, theory)
@@ -141,14 +142,14 @@ def test_runs_without_a_shared_setting(results, tmp_path):
     moved = replace(results[1], snapshot=replace(other, points=points))
     found = Comparison(("a", "b"), tuple(results), tuple(differences(results[0], moved, "b")))
     assert found.differences == ()
-    page = render_comparison(found, tmp_path / "r.html", [], []).read_text("utf-8")
+    page = page_html(answer(found))
     assert "share no setting" in page
 
 
-def test_hostile_labels_are_escaped(results, tmp_path):
+def test_hostile_labels_are_escaped(results):
     found = compare_runs(results)
     hostile = Comparison((HOSTILE, "b"), found.results, ())
-    page = render_comparison(hostile, tmp_path / "r.html", [], [], [HOSTILE]).read_text("utf-8")
+    page = page_html(answer(hostile, (), [HOSTILE]))
     assert "<script>" not in page
     assert page.count("&lt;/script&gt;&lt;script&gt;alert(1)") >= 3
     assert "49" not in page.split("<body>")[1].split("<table")[0]
@@ -164,7 +165,7 @@ def test_a_run_of_an_older_version_and_one_that_is_not_finished(tmp_path):
     assert not found.results[1].complete
     assert {row.pairing for row in found.differences} == {"same records"}
     assert not any(row.differs for row in found.differences)
-    page = render_comparison(found, tmp_path / "r.html", [], []).read_text("utf-8")
+    page = page_html(answer(found))
     done = result.planned - found.results[1].missing
     assert f"{done} of {result.planned}" in page
 

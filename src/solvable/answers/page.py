@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -16,20 +17,22 @@ from solvable.answers.sections import (
     Picture,
     figures_of,
 )
-from solvable.pages.environment import GENERATOR, drawings, page_environment, picture
+from solvable.pages.environment import drawings, page_environment, picture, picture_address
 from solvable.plots.figure import Figure
-from solvable.plots.files import check_names, write_atomically
+from solvable.plots.files import Pictures, check_names, write_atomically
 from solvable.plots.recording_backend import record
 from solvable.plots.tables import Cell, Table
 
 
-def write_page(answer: Answer, path: str | Path) -> Path:
-    """Write the page in one atomic step."""
-    write_atomically(path, page_html(answer).encode())
+def write_page(
+    answer: Answer, path: str | Path, *, drawn: Mapping[str, Pictures] | None = None
+) -> Path:
+    """Write the page in one atomic step; `drawn` has pictures of figures by name, with their files."""
+    write_atomically(path, page_html(answer, drawn or {}).encode())
     return Path(path)
 
 
-def page_html(answer: Answer) -> str:
+def page_html(answer: Answer, drawn: Mapping[str, Pictures] | None = None) -> str:
     """Return the page; every text is escaped."""
     from plotly.offline import get_plotlyjs
 
@@ -40,7 +43,8 @@ def page_html(answer: Answer) -> str:
     return environment.get_template("answer.html.jinja").render(
         answer=answer,
         index={figure.name: index for index, figure in enumerate(figures)},
-        generator=f"{GENERATOR} {version('solvable')}",
+        drawn={name: picture_address(made) for name, made in (drawn or {}).items()},
+        generator=f"{answer.made_by} {version('solvable')}",
         drawings=drawings(figures) if figures else "",
         plotly=get_plotlyjs() if figures else "",
     )

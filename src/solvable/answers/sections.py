@@ -65,7 +65,7 @@ class Answer:
     cards: Sequence[tuple[str, str, str]] = ()  # number, what it counts, detail
     commands: Sequence[tuple[str, str]] = ()  # what a command does, and its text
     facts: Mapping[str, object] = field(default_factory=dict)  # seed, seconds, versions
-    label: str = ""  # title of the browser's window, if it differs
+    made_by: str = "solvable report"  # mark of the kind of page; a page replaces its own kind alone
 
 
 def terminal_parts(answer: Answer, *, details: bool = False) -> list[str | Cell | Table]:

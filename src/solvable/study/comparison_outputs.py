@@ -9,6 +9,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import NamedTuple
 
+from solvable.answers.page import write_page
 from solvable.pages.result_directory import RESULT, ResultDirectory
 from solvable.paths import whole_directory
 from solvable.plots.csv_text import csv_text
@@ -16,8 +17,8 @@ from solvable.plots.figure import Figure
 from solvable.plots.files import Pictures, try_all, write_atomically, write_figures
 from solvable.plots.frames import flat_rows
 from solvable.study.compare import Comparison, rows
+from solvable.study.comparison_answer import answer
 from solvable.study.comparison_figures import overlaid, single
-from solvable.study.comparison_html import render_comparison
 from solvable.study.differences import Difference
 
 REPORT, FIGURES, DIFFERENCES = "report.html", "figures", "comparison.csv"
@@ -66,7 +67,8 @@ def write_comparison(found: Comparison, directory: Path) -> ComparisonFiles:
         text = csv_text(names, ([row.get(name) for name in names] for row in table))
         write_atomically(draft / DIFFERENCES, text.encode())
         written = write_figures(figures, draft / FIGURES, drawn=drawn)
-        render_comparison(found, draft / REPORT, figures, drawn, notes)
+        pictures = {figure.name: made for figure, made in zip(figures, drawn, strict=True)}
+        write_page(answer(found, figures, notes), draft / REPORT, drawn=pictures)
     moved = [directory / path.relative_to(draft) for path in written]
     return ComparisonFiles(directory / REPORT, directory / DIFFERENCES, moved)
 
