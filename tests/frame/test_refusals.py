@@ -142,6 +142,6 @@ def test_a_reason_beside_another_one_is_counted_with_its_kind():
     told = ["0.3 degrees; allowed: 4. Raise d.", "too coarse.; 0.1 degrees; allowed: 4. Raise d."]
     points = [Point({}, [{"a": 1.0}], {"a": 1.0, NO_PREDICTION: reason}) for reason in told]
     assert refusals(points) == (
-        "part of the prediction is missing: 0.3 degrees; allowed: 4. Raise d.; "
-        "part of the prediction is missing at 1 of 2 points: too coarse."
+        "part of the prediction is missing: 0.3 degrees; allowed: 4. Raise d; "
+        "part of the prediction is missing at 1 of 2 points: too coarse"
     )

@@ -368,7 +368,7 @@ def refusals(points: Sequence[Point]) -> str:
         what = "no prediction" if first.refused else "part of the prediction is missing"
         where = f" at {len(lacking)} of {len(points)} points" if len(lacking) < len(points) else ""
         sentences.append(f"{what}{where}: {reason}")
-    return "; ".join(sentences)
+    return "; ".join(sentence.rstrip(".") for sentence in sentences)
 
 
 def _lacks_part(claim: Any, points: Sequence[Point]) -> bool:
