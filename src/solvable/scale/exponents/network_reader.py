@@ -19,7 +19,6 @@ from solvable.scale.exponents.network import (
     Description,
     Layer,
     Network,
-    OwnMonomials,
 )
 from solvable.scale.exponents.numerical_sizes import read_words
 
@@ -133,8 +132,6 @@ def _read(content: dict[str, Any], name: object) -> Description:
             for name in ("heads", "context")
         }
         return Attention(**sizes, kappa=kappa, title=title)
-    if "patterns" in content:
-        return _own(content, kappa, title)
     _only(content, {"layers", "target", "readout", "kappa", "inputs", "title"}, "a network")
     rows = content.get("layers")
     if not isinstance(rows, Sequence) or isinstance(rows, str) or not rows:
@@ -221,36 +218,6 @@ def _inputs(content: Mapping[str, Any]) -> tuple[tuple[int, LinearForm], ...]:
             )
         found[degree] = form
     return tuple(sorted(found.items()))
-
-
-def _own(content: Mapping[str, Any], kappa: LinearForm, title: str) -> OwnMonomials:
-    _only(content, {"patterns", "sizes", "kappa", "title"}, "a table of own patterns")
-    sizes = content.get("sizes", {})
-    if not isinstance(sizes, Mapping) or not isinstance(content["patterns"], Mapping):
-        raise InvalidParameter(
-            "sizes and patterns are tables: [sizes] N = 'n', [patterns.GP] energy = ['d^3']."
-        )
-    held = {"d": LinearForm.of(1)} | {
-        str(name): LinearForm.parse(value, f"sizes.{name}") for name, value in sizes.items()
-    }
-    rows: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = []
-    for name, row in content["patterns"].items():
-        if not isinstance(row, Mapping):
-            raise InvalidParameter(
-                f"patterns.{name} is {row!r:.80}; allowed: energy = [...], at_most_one = [...]."
-            )
-        _only(row, {"energy", "at_most_one"}, f"patterns.{name}")
-        energy, bounds = row.get("energy", []), row.get("at_most_one", [])
-        if not isinstance(energy, list) or not isinstance(bounds, list) or not energy:
-            raise InvalidParameter(
-                f"patterns.{name} needs energy = ['M*d', 'N/M'], a list of monomials."
-            )
-        held_names = [known for known, _, _ in rows]
-        shown = _name(name, "the name of a pattern")
-        if shown in held_names:
-            raise InvalidParameter(f"two patterns are named {shown!r}; allowed: each name once.")
-        rows.append((shown, tuple(map(str, energy)), tuple(map(str, bounds))))
-    return OwnMonomials(tuple(sorted(held.items())), tuple(rows), kappa, title)
 
 
 def _name(name: object, what: str) -> str:
