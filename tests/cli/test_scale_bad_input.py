@@ -66,8 +66,8 @@ LAYERS = '[{ width = "1", act = "erf" }]'
         (".".join(["a"] * 45_000) + " = 1", "allowed: 64,000"),
         (".".join(["a"] * 1_000) + " = 1", "more than 32 parts"),
         ("a = '" + 5_000 * "x" + "'", "allowed: 4,000"),
-        (f'target = "he3"\nlayers = {LAYERS}\ninputs = {{ "\u00b3" = "-1" }}', "inputs names"),
-        (f'target = "he3"\nlayers = {LAYERS}\ninputs = {{ 0 = "-1" }}', "inputs names"),
+        (f'target = "he3"\nlayers = {LAYERS}\ninputs = {{ "\u00b3" = "-1" }}', "inputs is"),
+        (f'target = "he3"\nlayers = {LAYERS}\ninputs = {{ 0 = "-1" }}', "inputs is"),
         (f'target = "he3"\ntitle = "{500 * "t"}"\nlayers = {LAYERS}', "title is"),
     ],
 )

@@ -26,7 +26,6 @@ def test_the_table_holds_every_pattern_and_the_exact_energy(call):
     assert status == 0
     rows = out[out.index("Patterns at these sizes") :].splitlines()[2:7]
     assert [row.split()[0] for row in rows] == ["Sp(1)", "GFL(1)", "Mag(1)", "GP", "exact"]
-    assert "The exact large-deviation energy is" in " ".join(out.split())
 
 
 def test_parities_have_their_own_coefficients(call):

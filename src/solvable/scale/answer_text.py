@@ -47,7 +47,7 @@ def answer_text(answer: Answer, *, symbolic: bool, files: Sequence[Path] = ()) -
         parts += ["", words.symbolic_table(found)]
     if sums is not None:
         parts += ["", number_words.number_table(sums), ""]
-        parts += [Cell(row) for row in number_words.number_sentences(sums)]
+        parts.append(Cell(number_words.number_sentence(sums)))
     if answer.warnings:
         parts += section("Warnings", answer.warnings)
     if answer.phases is not None:

@@ -125,8 +125,17 @@ def _read(content: dict[str, Any], name: object) -> Description:
     kappa = LinearForm.parse(content.get("kappa", 0), "kappa")
     if "attention" in content:
         _only(content, {"attention", "kappa", "title", "target"}, "an attention block")
-        block = _table(content, "attention", {"heads", "context"})
-        _cubic(content)
+        block = content["attention"]
+        if not isinstance(block, Mapping):
+            raise InvalidParameter(
+                f"attention is {block!r:.80}; allowed: a table with context, heads."
+            )
+        _only(block, {"heads", "context"}, "attention")
+        if "target" in content and _target(content)[0] != 3:
+            raise InvalidParameter(
+                f"an attention block has target {content['target']!r:.80}; allowed: {{ hermite = 3 }}, "
+                "the cubic form of three token features, or none."
+            )
         sizes = {
             name: LinearForm.parse(block.get(name, 0), f"attention.{name}")
             for name in ("heads", "context")
@@ -193,31 +202,17 @@ def _readout(value: object) -> tuple[LinearForm, bool]:
     return LinearForm.parse(value, "readout"), False
 
 
-_DEGREES = tuple(map(str, range(1, HIGHEST_DEGREE + 1)))
-
-
-def _inputs(content: Mapping[str, Any]) -> tuple[tuple[int, LinearForm], ...]:
+def _inputs(content: Mapping[str, Any]) -> LinearForm:
     given = content.get("inputs", {"linear": -1})
-    if not isinstance(given, Mapping) or not given:
+    if not isinstance(given, Mapping) or set(given) != {"linear"}:
+        raise InvalidParameter(f"inputs is {given!r:.80}; allowed: {{ linear = '-1' }}.")
+    form = LinearForm.parse(given["linear"], "inputs.linear")
+    if form.number is not None and form.number > 0:
         raise InvalidParameter(
-            f"inputs is {given!r:.80}; allowed: a table such as {{ linear = '-1' }}."
+            f"inputs.linear is d^{form}; allowed: exponents up to 0, because the trace of the kernel is "
+            "of order one."
         )
-    found = {}
-    for name, value in given.items():
-        # isdigit accepts superscript digits, but int does not.
-        degree = 1 if name == "linear" else int(name) if name in _DEGREES else 0
-        if not 1 <= degree <= HIGHEST_DEGREE:
-            raise InvalidParameter(
-                f"inputs names {name!r:.80}; allowed: linear, or a degree from 1 to {HIGHEST_DEGREE}."
-            )
-        form = LinearForm.parse(value, f"inputs.{name}")
-        if form.number is not None and form.number > 0:
-            raise InvalidParameter(
-                f"inputs.{name} is d^{form}; allowed: exponents up to 0, because the trace of the "
-                "kernel is of order one."
-            )
-        found[degree] = form
-    return tuple(sorted(found.items()))
+    return form
 
 
 def _name(name: object, what: str) -> str:
@@ -228,25 +223,6 @@ def _name(name: object, what: str) -> str:
             f"{what} is {shown[:60]!r}, with {len(shown)} printable characters; allowed: 1 to 100."
         )
     return shown
-
-
-def _cubic(content: Mapping[str, Any]) -> None:
-    if "target" in content and _target(content)[0] != 3:
-        raise InvalidParameter(
-            f"an attention block has target {content['target']!r:.80}; allowed: {{ hermite = 3 }}, "
-            "the cubic form of three "
-            "token features, or none."
-        )
-
-
-def _table(content: Mapping[str, Any], name: str, allowed: set[str]) -> Mapping[str, Any]:
-    table = content[name]
-    if not isinstance(table, Mapping):
-        raise InvalidParameter(
-            f"{name} is {table!r:.80}; allowed: a table with {', '.join(sorted(allowed))}."
-        )
-    _only(table, allowed, name)
-    return table
 
 
 def _only(content: Mapping[str, Any], allowed: set[str], what: str) -> None:

@@ -37,7 +37,7 @@ def without_coefficients(network: Network) -> str:
         return f"{len(network.layers)} hidden layers"
     if act not in ACTIVATIONS:
         return f"the activation {act}"
-    if network.inputs != ((1, LinearForm.of(-1)),):
+    if network.inputs != LinearForm.of(-1):
         return "inputs that are not isotropic"
     if layer.pool:
         return "pooled layers"
@@ -45,21 +45,6 @@ def without_coefficients(network: Network) -> str:
         return "a readout exponent without a value"
     if network.parity and (act != "relu" or network.degree != 2 or layer.patch):
         return "parities other than of two bits by one layer of relu"
-    return ""
-
-
-def numbers_hint(network: Description) -> str:
-    """Return the option that compares patterns with prefactors; empty if there is none."""
-    if not isinstance(network, Network) or network.symbols or network.rounded:
-        return ""
-    if without_coefficients(network):
-        return ""
-    for dimension in (100.0, 1e4):
-        try:
-            read_sizes(network, {"d": dimension})
-        except InvalidParameter:  # a patch has fewer than two inputs, or a size is too large
-            continue
-        return f"--numbers d={dimension:.0f}"
     return ""
 
 

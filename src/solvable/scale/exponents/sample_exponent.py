@@ -9,7 +9,6 @@ from fractions import Fraction
 from typing import Any
 
 from solvable.errors import InvalidParameter
-from solvable.scale.exponents.cautions import narrow_layers, tie_of_patterns
 from solvable.scale.exponents.energies import candidates, energy_forms, never_above
 from solvable.scale.exponents.least_energy import Forward
 from solvable.scale.exponents.linear_forms import (
@@ -18,6 +17,7 @@ from solvable.scale.exponents.linear_forms import (
     about_all,
     bracketed,
     maximum,
+    power,
     without_dominated,
 )
 from solvable.scale.exponents.network import Description, Network
@@ -335,7 +335,7 @@ def _warnings(network: Description, winners: Iterable[Winner]) -> tuple[str, ...
     """Write the conditions under which the argument is not valid."""
     found = []
     if isinstance(network, Network):
-        found += narrow_layers(network)
+        found += _narrow_layers(network)
         if network.mean_field or (network.readout.number or 0) > 0:
             found.append(
                 "With a mean-field readout the posterior may over-fit, and the bound on samples may "
@@ -348,7 +348,9 @@ def _warnings(network: Description, winners: Iterable[Winner]) -> tuple[str, ...
         )
     listed = list(winners)
     if len(listed) > 1:
-        found.append(tie_of_patterns(network, [winner.name for winner in listed]))
+        names = ", ".join(winner.name for winner in listed[:6])
+        more = f" and {len(listed) - 6} more" if len(listed) > 6 else ""
+        found.append(f"These patterns tie in exponents: {names}{more}. Their prefactors differ.")
     for winner in listed[:1]:
         last = winner.layers[-1] if winner.layers else None
         degree = network.degree if isinstance(network, Network) else None
@@ -364,6 +366,26 @@ def _warnings(network: Description, winners: Iterable[Winner]) -> tuple[str, ...
                 "after alignment has started."
             )
     return tuple(found)
+
+
+def _narrow_layers(network: Network) -> list[str]:
+    """Write one warning per width, for layers narrower than their inputs."""
+    narrow: dict[tuple[LinearForm, LinearForm], list[int]] = {}
+    for number, layer in enumerate(network.layers, 1):
+        gap = layer.width - layer.reach
+        if gap.number is not None and gap.number < 0:
+            narrow.setdefault((layer.width, layer.reach), []).append(number)
+    found = []
+    for (width, reach), numbers in narrow.items():
+        one = len(numbers) == 1
+        names = " and ".join(filter(None, (", ".join(map(str, numbers[:-1])), str(numbers[-1]))))
+        found.append(
+            f"{'Layer' if one else 'Layers'} {names} {'has' if one else 'have'} {power('d', width)} "
+            f"neurons for {power('d', reach)} inputs: {'its' if one else 'their'} kernel"
+            f"{' fluctuates' if one else 's fluctuate'}, so that exponents rest on the patterns and "
+            "are not proved."
+        )
+    return found
 
 
 def _winner_dict(winner: Winner, point: Mapping[str, Fraction]) -> dict[str, Any]:

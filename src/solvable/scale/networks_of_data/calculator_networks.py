@@ -62,7 +62,7 @@ class RealSizes:
 
     def white(self, network: Network) -> Network:
         """Return the network on equivalent white inputs, for which prefactors are derived."""
-        return replace(network, inputs=((1, LinearForm.of(-1)),))
+        return replace(network, inputs=LinearForm.of(-1))
 
     def underived(self, network: Network) -> str:
         """Name the property for which no prefactors are derived; empty if there is none."""
@@ -143,7 +143,7 @@ def describe_real(
         if model is not None:
             inputs.check_inputs(model.dimension)
         form = LinearForm.of(inputs.linear_exponent(sizes.dimension, network.degree))
-        return replace(network, inputs=((1, form),), rounded=True), sizes
+        return replace(network, inputs=form, rounded=True), sizes
     if model is None or not isinstance(network, Network):
         return network, None
     return network, RealSizes(model, None, network.degree, assumed=target is None)

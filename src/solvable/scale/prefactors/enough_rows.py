@@ -136,7 +136,7 @@ def overview_of(
     """Compute the samples that targets of several degrees need."""
     ridge = float(dimension ** float(network.kappa.constant)) if kappa is None else kappa
     held = {"d": float(dimension)} | dict(sizes or {}) | {"kappa": ridge}
-    white = replace(network, inputs=((1, LinearForm.of(-1)),))
+    white = replace(network, inputs=LinearForm.of(-1))
     rows = []
     for degree in degrees:
         variant = replace(network, degree=degree, parity=False)

@@ -41,8 +41,8 @@ def layer_words(layer: LayerNumbers) -> str:
     return f"M = {layer.neurons:.3g}, mu = {layer.strength:.3g}{rest}"
 
 
-def number_sentences(found: Numbers) -> list[str]:
-    """Write the winning pattern, its margin, and the exact energy."""
+def number_sentence(found: Numbers) -> str:
+    """Write the winning pattern, and how its energy gives the number of samples."""
     sizes = ", ".join(f"{name} = {value:g}" for name, value in found.sizes.items())
     winner = found.winner
     rule = (
@@ -51,25 +51,10 @@ def number_sentences(found: Numbers) -> list[str]:
         else f"cross-entropy over {found.classes} classes: kappa E / (log {found.classes} + the loss of "
         f"prior logits of variance {found.k - 1:.4g})"
     )
-    said = [
+    return (
         f"At {sizes}, {winner.name} has the least energy, {size(winner.energy)}. Below "
         f"{size(winner.samples)} samples no alignment is expected ({rule})."
-    ]
-    same = [row.name for row in found.patterns[1:] if row.factor <= 1.001]
-    if same:
-        said.append(f"Equal within 0.1 % of the energy at these sizes: {', '.join(same)}.")
-    if len(found.patterns) > len(same) + 1:
-        second = found.patterns[len(same) + 1]
-        said.append(
-            f"The next pattern is {second.name}, with {second.factor:.3g} times the energy."
-        )
-    if found.exact is not None:
-        factor = winner.energy / found.exact.energy
-        said.append(
-            f"The exact large-deviation energy is {size(found.exact.energy)}; the energy of the winner "
-            f"is {factor:.3g} times the exact one."
-        )
-    return said
+    )
 
 
 def class_sentence(classes: int) -> str:
