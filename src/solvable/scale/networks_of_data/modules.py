@@ -174,7 +174,8 @@ class _Walk:
     def _open(self, layer: LayerSize) -> None:
         if self.open is not None:
             raise InvalidData(
-                f"layer {layer.name} follows layer {self.open.name} without an activation between them."
+                f"layer {layer.name} follows layer {self.open.name} without an activation between them; "
+                "allowed: an activation after each layer."
             )
         self.open = layer
 
