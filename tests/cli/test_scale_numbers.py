@@ -1,4 +1,4 @@
-"""Prefactors on the command line: ``--numbers``, and prefactors of ties."""
+"""Prefactors on the command line: ``--numbers`` and ``--classes``."""
 
 from __future__ import annotations
 
@@ -26,17 +26,6 @@ def test_the_table_holds_every_pattern_and_the_exact_energy(call):
     assert status == 0
     rows = out[out.index("Patterns at these sizes") :].splitlines()[2:7]
     assert [row.split()[0] for row in rows] == ["Sp(1)", "GFL(1)", "Mag(1)", "GP", "exact"]
-    assert "The exact large-deviation energy is" in " ".join(out.split())
-
-
-def test_ties_are_compared_by_default(call):
-    deep = ("scale", "--layers", "erf:1,erf:1", "--target", "he3")
-    status, out, _ = call(*deep)
-    assert status == 0
-    assert "Sp(1)-GFL(3) has the least energy, 5.608 d" in " ".join(out.split())
-    held = json.loads(call(*deep, "--json")[1])
-    assert held["tie_break"]["winner"] == "Sp(1)-GFL(3)"
-    assert held["tie_break"]["coefficients"]["GP-Sp(1)"] > 10
 
 
 def test_parities_have_their_own_coefficients(call):

@@ -9,10 +9,9 @@ import pytest
 
 from solvable.plots.figure import Figure
 from solvable.plots.recording_backend import record
-from solvable.scale.comparison import compare
 from solvable.scale.exponents.network_reader import network_of_flags
-from solvable.scale.figures import line_figure, mark, phase_figure
-from solvable.scale.phases.diagram import PhaseDiagram, PhaseLine
+from solvable.scale.figures import mark, phase_figure
+from solvable.scale.phases.diagram import PhaseDiagram
 from solvable.scale.phases.exponent_ranges import phases_of
 from solvable.scale.phases.polygons import contains
 
@@ -50,14 +49,14 @@ def test_marks_are_inside_their_own_cells(layers: str, target: str, top: int) ->
         if region.at is None:
             assert mark(number) in figure.caption
             continue
-        lines = region.mark.split("\n")
-        assert lines[0] == mark(number)
-        # The corners of the text, at 0.07 inches a character and 0.13 a line, on axes of 5.2 by 3.5.
-        width = 0.07 * max(map(len, lines)) / 5.2 * top
-        height = 0.13 * len(lines) / 3.5 * top
+        assert region.mark == mark(number)
+        # The letter, 0.07 by 0.13 inches on axes of 5.2 by 3.5.
         for across in (-0.5, 0.5):
             for up in (-0.5, 0.5):
-                corner = region.at[0] + across * width, region.at[1] + up * height
+                corner = (
+                    region.at[0] + across * 0.07 / 5.2 * top,
+                    region.at[1] + up * 0.13 / 3.5 * top,
+                )
                 assert pieces_around(diagram, *corner) == [number]
 
 
@@ -95,26 +94,9 @@ def test_where_the_theory_ends_is_hatched_and_named() -> None:
     assert [polygon.max(axis=0).tolist() for polygon in hatched["polygons"]] == [[1, 7], [7, 1]]
 
 
-def test_a_comparison_is_coloured_by_its_winner() -> None:
-    networks = [
-        network_of_flags("erf:n", "he3", kappa="k"),
-        network_of_flags("erf:n,erf:3/2", "he3", kappa="1/2"),
-    ]
-    found = compare(networks).phases
-    assert isinstance(found, PhaseDiagram)
-    figure = phase_figure(found, comparison=True)
-    colours = {cell.names: set() for cell in found.cells}
-    for cell, region in zip(found.cells, figure.regions, strict=False):
-        colours[cell.names].add(region.colour)
-    assert all(len(used) == 1 for used in colours.values())
-    assert len({min(used) for used in colours.values()}) == len(colours)
-    assert "On a solid line the winner changes" in figure.caption
-
-
 def test_a_line_has_its_breakpoints_as_markers() -> None:
     line = phases_of(network_of_flags("erf:1", "he3"), "n", box={"n": (F(1), F(7))})
-    assert isinstance(line, PhaseLine)
-    figure: Figure = line_figure(line)
+    figure: Figure = phase_figure(line)
     assert [(marker.x, marker.label) for marker in figure.markers] == [(5.0, "n = 5")]
     np.testing.assert_allclose(figure.series[0].y, [1, 3, 3])
 

@@ -13,7 +13,6 @@ from solvable.cli.settings import Flag
 
 Words = Annotated[list[str] | None, Parameter(consume_multiple=True, negative=())]
 Sizes = Annotated[list[int] | None, Parameter(consume_multiple=True, negative=())]
-Files = Annotated[list[Path] | None, Parameter(consume_multiple=True, negative=())]
 
 
 def scale(
@@ -27,16 +26,13 @@ def scale(
     at: str | None = None,
     phase: Words = None,
     box: Annotated[str | None, Parameter(name="--range")] = None,
-    compare: Files = None,
     output: Path | None = None,
     symbolic: Flag = False,
-    details: Flag = False,
     numbers: Words = None,
     classes: int | None = None,
     have: float | None = None,
     data: str | None = None,
     column: str | None = None,
-    act: str | None = None,
     width: Sizes = None,
     check: Flag = False,
     optimiser: str = "adamw",
@@ -54,10 +50,8 @@ def scale(
       solvable scale --layers erf:n1,erf:n2 --target he3 --symbolic
       solvable scale network.toml --json
       solvable scale model.json
-      solvable scale weights.safetensors --act relu
       solvable scale model.json --data digits
       solvable scale --layers erf:n1,erf:n2 --target he3 --phase n1 n2
-      solvable scale wide.toml --compare deep.toml
 
     With module.py:make, make(width) returns a torch module, or (module, inputs): the
     output gives, for each parameter, the factors of initial scale, learning rate and
@@ -85,13 +79,11 @@ def scale(
         { width = "7/3", act = "erf" },
         { width = "n2", act = "erf", patch = "3/4" },
       ]
-    Instead of layers the file may contain attention = { heads = "0", context = "1/2" }, or
-    your own terms as sizes and patterns, see docs/scale.md.
+    Instead of layers the file may contain attention = { heads = "0", context = "1/2" }.
 
     A real model is described by a file of its sizes in numbers. Write it from torch:
       solvable.scale.describe_module(net, input_shape).save("model.json")
-    or give the weights of linear layers, .safetensors or .npz, with --act. No code
-    in a file is run. Without --target the output compares targets of degree 1 to 3
+    No code in a file is run. Without --target the output compares targets of degree 1 to 3
     with the lazy kernel. Sizes are rounded to powers of d, and exponents to two
     digits. See docs/scale.md.
 
@@ -111,20 +103,15 @@ def scale(
     at
         Values of symbols, as in n1=1,n2=3/2.
     phase
-        One or two symbols: write a report of the winning patterns over these sizes. The
-        symbol of a width with a number is n1, n2, ... by layer, or n for a single layer.
+        One or two symbols: winning patterns over these sizes, with a figure. The symbol of
+        a width with a number is n1, n2, ... by layer, or n for a single layer.
     box
-        Ends of the axes of phases and comparisons, as in n1=1:7,n2=1:7. [default: 0:4]
-    compare
-        Other files: find the network that needs the fewest samples, at given sizes or
-        over the one or two symbols that the networks share.
+        Ends of the axes of phases, as in n1=1:7,n2=1:7. [default: 0:4]
     output
-        Directory of report.html, result.json and the figure.
+        Directory of result.json and the figures.
         [default with --phase: solvable-runs/scale-NAME-FINGERPRINT]
     symbolic
         List all patterns with the closed forms of their energies.
-    details
-        Also print the energy of each pattern and the terms that it balances.
     numbers
         Sizes, as in d=100 N=500 kappa=0.5: compute prefactors in addition to exponents.
         Sizes that are not given are the network's powers of d. A real model has its own
@@ -141,8 +128,6 @@ def scale(
         degree of the target.
     column
         Column of the data to predict.
-    act
-        Activation between the layers of a file of weights.
     width
         Widths for module.py:make: the first is that at which the learning rate was
         chosen. [default: 64 256, and with --check 64 128 256]
@@ -157,10 +142,10 @@ def scale(
     seeds
         Repetitions of the check, from 2.
     json
-        Print {"exponent", "closed_form", "patterns", "ties", "warnings", "point",
-        "tie_break"}. The exponent of the number of samples includes that
-        of kappa; it is a rational string, a decimal if sizes were rounded, or null while
-        symbols have no values. Further keys: "table" (--symbolic), "numbers"
+        Print {"exponent", "closed_form", "patterns", "ties", "warnings", "point"}. The
+        exponent of the number of samples includes that of kappa; it is a rational string, a
+        decimal if sizes were rounded, or null while symbols have no values. Further keys:
+        "table" (--symbolic), "numbers"
         (--numbers), "classes" (--classes), "model" and "overview" (real model), "data" (--data), "phases"
         (--phase). With module.py:make: {"widths", "parametrisation", "parameters",
         "samples"}, and "checks" (--check).
@@ -169,16 +154,12 @@ def scale(
     from solvable.errors import InvalidParameter
 
     if network is not None and ":" in network.name:
-        others: dict[str, object] = {
-            "layers": layers,
-            "target": target,
-            "readout": readout,
-            "kappa": kappa,
-            "at": at,
-        }
-        others |= {"phase": phase, "range": box, "compare": compare, "numbers": numbers, "act": act}
-        others |= {"classes": classes, "have": have, "data": data, "column": column}
-        if unused := [name for name, value in others.items() if value is not None]:
+        others = {"layers": layers, "target": target, "readout": readout, "kappa": kappa, "at": at}
+        lists = {"phase": phase, "numbers": numbers}
+        counts = {"classes": classes, "have": have}
+        files = {"range": box, "data": data, "column": column}
+        given: dict[str, object] = {**others, **lists, **counts, **files}
+        if unused := [name for name, value in given.items() if value is not None]:
             raise InvalidParameter(
                 f"--{unused[0]} and module.py:make are both given; allowed: --{unused[0]} with a network "
                 "in exponents or a file of sizes."
@@ -193,18 +174,17 @@ def scale(
     from solvable.scale.answers import answer_of
     from solvable.scale.exponents.network_reader import read_assignments, read_ranges
     from solvable.scale.exponents.numerical_sizes import read_sizes_words
-    from solvable.scale.networks_of_data.calculator_networks import describe_all
-    from solvable.scale.report import write_answer
+    from solvable.scale.figures import phase_figure
+    from solvable.scale.files import write_files
+    from solvable.scale.networks_of_data.calculator_networks import describe_real
 
-    for name, listed in (("compare", compare), ("numbers", numbers), ("phase", phase)):
+    for name, listed in (("numbers", numbers), ("phase", phase)):
         if listed is not None and not listed:
             raise InvalidParameter(_EMPTY[name])
     flags = {"layers": layers, "target": target, "readout": readout, "kappa": kappa}
-    networks, real = describe_all(
-        network, compare or (), data=data, column=column, act=act, **flags
-    )
+    described, real = describe_real(network, data=data, column=column, **flags)
     answer = answer_of(
-        networks,
+        described,
         at=read_assignments(at),
         box=read_ranges(box),
         phase=phase,
@@ -213,22 +193,35 @@ def scale(
         classes=classes,
         have=have,
     )
-    files = None
+    written: list[Path] = []
     if output is not None or phase is not None:
-        counts = {"classes": classes, "have": have}
-        given = flags | {
-            key: None if value is None else str(value) for key, value in counts.items()
+        words = flags | {"data": data, "column": column, "at": at, "range": box}
+        words |= {
+            key: None if value is None else str(value)
+            for key, value in (("classes", classes), ("have", have))
         }
-        given |= {"data": data, "column": column, "act": act, "at": at, "range": box}
-        lists = {"phase": phase, "numbers": numbers, "compare": compare}
-        request = (networks, at, box, phase, numbers, classes, have, real and real.to_dict())
-        with status_line("writing report", shown=not json):
-            command = _command(network, given, lists)
-            files = write_answer(answer, output, command=command, request=request)
+        with status_line("writing files", shown=not json):
+            written = write_files(
+                answer.to_dict(),
+                [phase_figure(answer.phases)] if answer.phases else [],
+                output,
+                title=described.title,
+                command=_command(network, words, {"phase": phase, "numbers": numbers}),
+                request=(
+                    described,
+                    at,
+                    box,
+                    phase,
+                    numbers,
+                    classes,
+                    have,
+                    real and real.to_dict(),
+                ),
+            )
     if json:
-        write_json(answer_json(answer, symbolic=symbolic, files=files))
+        write_json(answer_json(answer, symbolic=symbolic, files=written))
     else:
-        write(*answer_text(answer, symbolic=symbolic, files=files, details=details))
+        write(*answer_text(answer, symbolic=symbolic, files=written))
     return 0
 
 
@@ -245,6 +238,7 @@ def _widths(
     """Print what changes from one width of a torch module to another, and check it."""
     from solvable.cli.terminal import status_line, write, write_json
     from solvable.probes.named_objects import imported
+    from solvable.scale.files import write_files
     from solvable.scale.widths import view
     from solvable.scale.widths.answer import answer_widths
 
@@ -254,7 +248,18 @@ def _widths(
             make, width or ((64, 128, 256) if check else (64, 256)), optimiser, check, inputs, seeds
         )
     answer = view.content(rules, widths, checks, samples)
-    files = view.write_files(output, answer, checks) if output is not None else []
+    files: list[Path] = []
+    if output is not None:
+        files = write_files(
+            answer,
+            [found.figure() for found in checks],
+            output,
+            title=name,
+            command=_command(
+                Path(name), {"optimiser": optimiser}, {"width": list(map(str, widths))}
+            ),
+            request=(name, widths, optimiser, check, inputs, seeds),
+        )
     if json:
         write_json(answer)
     else:
@@ -263,7 +268,6 @@ def _widths(
 
 
 _EMPTY = {
-    "compare": "--compare names no file; allowed: one or more, as in --compare deep.toml.",
     "numbers": "--numbers has no size; allowed: sizes, as in --numbers d=100 or, with a real model, "
     "--numbers kappa=0.1.",
     "phase": "--phase names no symbol; allowed: one or two, as in --phase n1 n2.",

@@ -1,4 +1,3 @@
-from solvable.scale.comparison import compare as compare
 from solvable.scale.exponents.network import Attention as Attention
 from solvable.scale.exponents.network import Layer as Layer
 from solvable.scale.exponents.network import Network as Network
@@ -11,7 +10,6 @@ from solvable.scale.phases.diagram import phase_diagram as phase_diagram
 from solvable.scale.phases.exponent_ranges import phases_of as phases_of
 from solvable.scale.prefactors.random_energy import cross_entropy_samples as cross_entropy_samples
 from solvable.scale.prefactors.samples_at_sizes import Numbers as Numbers
-from solvable.scale.prefactors.samples_at_sizes import break_tie as break_tie
 from solvable.scale.prefactors.samples_at_sizes import numbers_of as numbers_of
 from solvable.scale.widths.coordinates import CoordinateCheck as CoordinateCheck
 from solvable.scale.widths.coordinates import coordinate_check as coordinate_check

@@ -2,56 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from solvable.plots.prose import Part, section
-from solvable.plots.tables import Cell
+from solvable.plots.tables import Cell, Table
 from solvable.scale import words
 from solvable.scale.answers import Answer
-from solvable.scale.comparison import Comparison
+from solvable.scale.exponents.linear_forms import about, power
+from solvable.scale.figures import mark
+from solvable.scale.phases.diagram import PhaseDiagram
 from solvable.scale.prefactors import words as number_words
-from solvable.scale.report import ScaleFiles, phase_tables
+
+KIND = (
+    "A lower bound on the number of samples as d grows, for networks that sample their posterior; it is "
+    "no number of rows that is enough, and says nothing about optimisers."
+)
+"""First line of an answer: what kind of answer it is, and what it is not."""
 
 
-def answer_text(
-    answer: Answer, *, symbolic: bool, files: ScaleFiles | None, details: bool = False
-) -> list[Part]:
+def answer_text(answer: Answer, *, symbolic: bool, files: Sequence[Path] = ()) -> list[Part]:
     """Compose an answer's sentences and tables, and the names of the written files."""
-    symbolic = symbolic or not (answer.found[0].winners or answer.phases)
-    parts = (
-        _of_network(answer, symbolic=symbolic, details=details)
-        if answer.comparison is None
-        else _of_comparison(answer.comparison)
-    )
-    if answer.phases is not None:
-        parts += section("Phases", ())
-        for table in phase_tables(answer):
-            parts += ["", table]
-    if files is not None:
-        parts += ["", f"report   {files.report}", f"result   {files.result}"]
-        parts += [f"figure   {path}" for path in files.figures]
-    return parts
-
-
-def answer_json(answer: Answer, *, symbolic: bool, files: ScaleFiles | None) -> dict[str, Any]:
-    """Return the JSON that ``--json`` prints."""
-    table = {"table": words.symbolic_rows(answer.found[0])} if symbolic else {}
-    return answer.to_dict() | table | ({"files": files.to_dict()} if files else {})
-
-
-def _of_comparison(comparison: Comparison) -> list[Part]:
-    first, *rest = comparison.sentences()
-    parts: list[Part] = [Cell(first, "bold"), *map(Cell, rest)]
-    for title, found in zip(comparison.titles, comparison.found, strict=True):
-        parts += ["", Cell(f"{title}: {words.subject(found.network)}", "dim")]
-        parts.append(Cell(words.headline(found)))
-    return parts + (section("Warnings", comparison.warnings) if comparison.warnings else [])
-
-
-def _of_network(answer: Answer, *, symbolic: bool, details: bool) -> list[Part]:
-    found, tie, sums = answer.found[0], answer.tie, answer.sums
+    found, sums = answer.found, answer.sums
     at_sizes = "" if sums is None else f" {number_words.samples_sentence(sums)}"
-    parts: list[Part] = [Cell(words.headline(found) + at_sizes, "bold")]
+    parts: list[Part] = [Cell(KIND, "dim"), Cell(words.headline(found) + at_sizes, "bold")]
     parts.append(Cell(words.subject(found.network), "dim"))
     if answer.enough:
         parts.append(Cell(f"{answer.have:,.0f} rows: {answer.enough}.", "bold"))
@@ -63,15 +38,43 @@ def _of_network(answer: Answer, *, symbolic: bool, details: bool) -> list[Part]:
         sentences = (Cell(f"- {row}") for row in answer.overview.sentences())
         parts += ["", answer.overview.table(), "", *sentences]
     if found.winners:
-        parts += ["", words.pattern_table(found, details=details)]
-        if tie is not None:
-            parts += ["", Cell(number_words.tie_sentence(tie))]
-        first = answer.cheapest
-        sentences_of_winner = words.winner_sentences(found, first, details=details)
-        parts += section(f"Layers of the pattern {first.name}", sentences_of_winner)
-    if symbolic:
+        parts += ["", words.pattern_table(found)]
+        first = found.winners[0]
+        parts += section(
+            f"Layers of the pattern {first.name}", words.winner_sentences(found, first)
+        )
+    if symbolic or not (found.winners or answer.phases):
         parts += ["", words.symbolic_table(found)]
     if sums is not None:
         parts += ["", number_words.number_table(sums), ""]
-        parts += [Cell(row) for row in number_words.number_sentences(sums)]
-    return parts + (section("Warnings", answer.warnings) if answer.warnings else [])
+        parts.append(Cell(number_words.number_sentence(sums)))
+    if answer.warnings:
+        parts += section("Warnings", answer.warnings)
+    if answer.phases is not None:
+        parts += section("Phases", ())
+        for table in phase_tables(answer.phases, rounded=found.is_rounded):
+            parts += ["", table]
+    return parts + (["", *(f"file     {path}" for path in files)] if files else [])
+
+
+def answer_json(answer: Answer, *, symbolic: bool, files: Sequence[Path] = ()) -> dict[str, Any]:
+    """Return the JSON that ``--json`` prints."""
+    table = {"table": words.symbolic_rows(answer.found)} if symbolic else {}
+    return answer.to_dict() | table | ({"files": [str(path) for path in files]} if files else {})
+
+
+def phase_tables(diagram: PhaseDiagram, *, rounded: bool) -> list[Table]:
+    """Build the tables of cells and edges; exponents are rounded if the sizes are rounded."""
+    text = about if rounded else str
+    cells = Table("cell", "samples", "attained by", "corners")
+    for number, cell in enumerate(diagram.cells):
+        corners = "; ".join(
+            " ".join(f"({', '.join(map(str, point))})" for point in piece) for piece in cell.pieces
+        )
+        held = (mark(number), power("d", cell.form), ", ".join(cell.names), corners)
+        cells.add(*map(text, held))
+    edges = Table("edge", "cells", "from", "to")
+    for edge in diagram.edges:
+        ends = (f"({x}, {y})" for x, y in (edge.start, edge.end))
+        edges.add(*map(text, (edge.equation, " | ".join(map(mark, edge.cells)), *ends)))
+    return [cells, edges] if diagram.edges else [cells]

@@ -1,4 +1,4 @@
-"""Answer to one request: exponent, phases, comparison, prefactors."""
+"""Answer to one request: exponent, phases, prefactors, and the samples that a real model needs."""
 
 from __future__ import annotations
 
@@ -9,50 +9,27 @@ from fractions import Fraction
 from typing import Any
 
 from solvable.errors import InvalidParameter
-from solvable.scale.comparison import Comparison, compare
 from solvable.scale.exponents.linear_forms import about_all
 from solvable.scale.exponents.network import Description, Network
-from solvable.scale.exponents.sample_exponent import Scaling, Winner, scaling_of
+from solvable.scale.exponents.sample_exponent import Scaling, scaling_of
 from solvable.scale.networks_of_data.calculator_networks import RealSizes
-from solvable.scale.phases.diagram import PhaseDiagram, PhaseLine
+from solvable.scale.phases.diagram import PhaseDiagram
 from solvable.scale.phases.exponent_ranges import Ends, phases_of
-from solvable.scale.prefactors.orders_of_magnitude import DEGREES, Overview, judged, overview_of
-from solvable.scale.prefactors.samples_at_sizes import Numbers, Tie, is_quick, numbers_of, tie_of
+from solvable.scale.prefactors.enough_rows import DEGREES, Overview, judged, overview_of
+from solvable.scale.prefactors.samples_at_sizes import Numbers, numbers_of
 
 
 @dataclass(frozen=True)
 class Answer:
     """Everything that ``solvable scale`` found for one request."""
 
-    found: tuple[Scaling, ...]  # result for one network, or for the networks that are compared
-    phases: PhaseDiagram | PhaseLine | None = None  # phase diagram over the symbols of --phase
-    comparison: Comparison | None = None
-    tie: Tie | None = None  # prefactors of patterns that tie in exponents
+    found: Scaling
+    phases: PhaseDiagram | None = None  # phase diagram over the symbols of --phase
     sums: Numbers | None = None  # energies with prefactors at given sizes
     real: RealSizes | None = None  # sizes of a real model, and measured spectrum of the inputs
     classes: int | None = None  # number of classes of a classifier, None for regression
-    overview: Overview | None = None  # orders of magnitude of the samples of a real model
+    overview: Overview | None = None  # samples that a real model needs, by degree of the target
     have: float | None = None  # number of rows that is judged
-
-    @property
-    def is_rounded(self) -> bool:
-        """Return True if the sizes of a network were rounded to powers of d."""
-        return any(found.is_rounded for found in self.found)
-
-    @property
-    def title(self) -> str:
-        """Names of the networks in the answer."""
-        return (
-            " or ".join(self.comparison.titles) if self.comparison else self.found[0].network.title
-        )
-
-    @property
-    def cheapest(self) -> Winner:
-        """Winning pattern of one network; if patterns tie, the pattern with the least prefactor."""
-        order = (
-            {} if self.tie is None else {row.name: at for at, row in enumerate(self.tie.patterns)}
-        )
-        return min(self.found[0].winners, key=lambda winner: order.get(winner.name, 0))
 
     @property
     def enough(self) -> str:
@@ -63,31 +40,25 @@ class Answer:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Warnings about one network and about its prefactors."""
-        return self.found[0].warnings + (() if self.sums is None else self.sums.warnings)
+        """Warnings about the network and about its prefactors."""
+        return self.found.warnings + (() if self.sums is None else self.sums.warnings)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON of ``solvable scale --json``."""
-        held = self._to_dict()
-        real = {} if self.real is None else self.real.to_dict()
-        return (about_all(held) if self.is_rounded else held) | real
-
-    def _to_dict(self) -> dict[str, Any]:
-        if self.comparison is not None:
-            return self.comparison.to_dict()
         kind: dict[str, Any] = {} if self.classes is None else {"classes": self.classes}
         kind |= {"enough": self.enough} if self.enough else {}
         more = {"numbers": self.sums, "phases": self.phases, "overview": self.overview}
-        return {
-            **self.found[0].to_dict(),
+        held = {
+            **self.found.to_dict(),
             **kind,
-            "tie_break": None if self.tie is None else self.tie.to_dict(),
             **{name: row.to_dict() for name, row in more.items() if row is not None},
         }
+        real = {} if self.real is None else self.real.to_dict()
+        return (about_all(held) if self.found.is_rounded else held) | real
 
 
 def answer_of(
-    networks: Sequence[Description],
+    network: Description,
     *,
     at: Mapping[str, Fraction] | None = None,
     box: Ends | None = None,
@@ -97,24 +68,12 @@ def answer_of(
     classes: int | None = None,
     have: float | None = None,
 ) -> Answer:
-    """Answer a request about one network, or compare several."""
-    _check_classes(classes, networks, real)
-    if have is not None and (len(networks) > 1 or not 0 < have < float("inf")):
-        raise InvalidParameter(
-            f"--have is {have:g}, for {len(networks)} networks; allowed: a number above 0, for one "
-            "network."
-        )
-    if len(networks) > 1:
-        if phase is not None or sizes is not None:
-            raise InvalidParameter(
-                f"--{'phase' if sizes is None else 'numbers'} and --compare are both given; allowed: "
-                "one of them. The axes of a comparison are the symbols that have no value."
-            )
-        comparison = compare(networks, at=at, box=box)
-        return Answer(comparison.found, comparison.phases, comparison, real=real)
-    (network,) = networks
+    """Answer a request about one network."""
+    _check_classes(classes, real)
+    if have is not None and not 0 < have < float("inf"):
+        raise InvalidParameter(f"--have is {have:g}; allowed: a number above 0.")
     found = scaling_of(network, at)
-    phases: PhaseDiagram | PhaseLine | None = None
+    phases: PhaseDiagram | None = None
     if phase is not None:
         if len(phase) not in (1, 2):
             raise InvalidParameter(
@@ -133,24 +92,19 @@ def answer_of(
             "--have judges a number of rows, and exponents alone have no number; allowed: with "
             "--numbers, or with a real model."
         )
-    # Tied patterns are compared at a fixed large d. A real model has its own d, so it gets no comparison.
-    tie = tie_of(found) if sums is None and overview is None else None
-    return Answer((found,), phases, None, tie, sums, real, classes, overview, have)
+    return Answer(found, phases, sums, real, classes, overview, have)
 
 
-def _check_classes(
-    classes: int | None, networks: Sequence[Description], real: RealSizes | None
-) -> None:
+def _check_classes(classes: int | None, real: RealSizes | None) -> None:
     """Refuse a number of classes that is too small, or that the answer cannot use."""
     if classes is None:
         return
     if classes < 2:
         raise InvalidParameter(f"--classes is {classes}; allowed: an integer of at least 2.")
-    if len(networks) > 1 or (real is not None and real.model is not None):
+    if real is not None and real.model is not None:
         raise InvalidParameter(
-            f"--classes {classes} is given with --compare or a real model; allowed: one network in "
-            "exponents, with or without --numbers. The exponents of other answers are those of "
-            "regression, because the factor 1 / log C has no power of d."
+            f"--classes {classes} is given with a real model; allowed: a network in exponents, with or "
+            "without --numbers, because the factor 1 / log C has no power of d."
         )
 
 
@@ -171,13 +125,8 @@ def _sums(
     own = real.sizes()
     # Given sizes that equal the sizes in the file are accepted.
     given = {name: value for name, value in (sizes or {}).items() if own.get(name) != value}
-    degrees = DEGREES if real.assumed else (network.degree,)
     sums = None
     if not (wrong := real.underived(network)):
-        if not sizes and not is_quick(network):
-            return None, overview_of(
-                network, real.model.dimension, degrees=degrees, sizes=own, have=have
-            )
         # Prefactors were not requested: if they cannot be computed, only exponents are given.
         with suppress(*([] if given else [InvalidParameter])):
             sums = numbers_of(real.white(network), own | given)
@@ -186,10 +135,10 @@ def _sums(
             f"--numbers has {unused[0]}, and no prefactors are derived for {wrong}; allowed: kappa, "
             "which needs no prefactors. Change other sizes in the file of the model."
         )
-    kappa = sums.sizes["kappa"] if sums else given.get("kappa")
     if sums is not None and not real.assumed:
         return sums, None
-    overview = overview_of(
+    kappa = sums.sizes["kappa"] if sums else given.get("kappa")
+    degrees = DEGREES if real.assumed else (network.degree,)
+    return sums, overview_of(
         network, real.model.dimension, degrees=degrees, sizes=own, kappa=kappa, sums=sums, have=have
     )
-    return sums, overview

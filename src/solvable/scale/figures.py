@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Literal
 
@@ -11,15 +11,13 @@ import numpy as np
 
 from solvable.plots.figure import Figure, Marker, Region, Series
 from solvable.plots.words import listed
-from solvable.scale.exponents.linear_forms import power
-from solvable.scale.phases.diagram import Cell, Limit, PhaseDiagram, PhaseLine
-from solvable.scale.phases.polygons import Point, Polygon, area, centroid, clip, line_through, sides
+from solvable.scale.exponents.linear_forms import LinearForm, power
+from solvable.scale.phases.diagram import PhaseDiagram
+from solvable.scale.phases.polygons import Point, Polygon, area, centroid
 
-SIZE = (5.2, 3.5)  # width and height of the axes in inches
-LINE, CHARACTER = (
-    0.155,
-    0.075,
-)  # height of a text line and width of a character in a label, in inches
+LEAST = Fraction(
+    1, 150
+)  # share of the box from which a piece of a cell is large enough for its letter
 
 
 def mark(number: int) -> str:
@@ -28,43 +26,48 @@ def mark(number: int) -> str:
     return letters[number % 26] + (str(number // 26) if number >= 26 else "")
 
 
-def phase_figure(diagram: PhaseDiagram, *, comparison: bool = False) -> Figure:
-    """Draw cells, edges and limits of validity; cells are coloured by exponent or winning network."""
-    kinds: list[Hashable] = [c.names if comparison else c.form for c in diagram.cells]
-    colours = _colours(kinds, diagram)
+def phase_figure(diagram: PhaseDiagram) -> Figure:
+    """Draw cells, edges and limits of validity; cells are coloured by exponent."""
+    if len(diagram.axes) == 1:
+        return _line_figure(diagram)
+    colours = _colours(diagram)
     regions, small = [], []
-    for number, (cell, kind) in enumerate(zip(diagram.cells, kinds, strict=True)):
-        text, place = _label(mark(number), cell, diagram)
-        small += [] if place else [mark(number)]
+    for number, cell in enumerate(diagram.cells):
+        x, y = centroid(cell.pieces[0])
+        large = area(cell.pieces[0]) >= LEAST * diagram.area
+        small += [] if large else [mark(number)]
         label = f"{mark(number)}: {power('d', cell.form)} samples, {listed(cell.names, 3)}"
-        polygons = [_array(piece) for piece in cell.pieces]
-        # A longer legend would exceed the height of the axes; the table lists all cells.
-        shown = label if number < 20 else ""
-        regions.append(Region(shown, polygons, colours[kind], mark=text, at=place))
+        regions.append(
+            Region(
+                # A longer legend would exceed the height of the axes; the table lists all cells.
+                label if number < 20 else "",
+                [_array(piece) for piece in cell.pieces],
+                colours[cell.form],
+                mark=mark(number) if large else "",
+                at=(float(x), float(y)) if large else None,
+            )
+        )
     outside = [_array(limit.outside) for limit in diagram.limits]
     if outside:
         names = listed([limit.name for limit in diagram.limits])
         regions.append(Region(f"hatched: {names}", outside, -1, hatched=True))
-    edges = _edges(kinds, diagram)
+    edges = _edges(diagram)
+    x_axis, y_axis = diagram.axes
     return Figure(
         "phase-diagram",
-        f"{'Fewest samples' if comparison else 'Phases'} over {diagram.x} and {diagram.y}",
-        f"{diagram.x} (exponent of d)",
-        f"{diagram.y} (exponent of d)",
+        f"Phases over {x_axis} and {y_axis}",
+        f"{x_axis} (exponent of d)",
+        f"{y_axis} (exponent of d)",
         edges,
-        _caption(diagram, small, comparison=comparison, dashes=len(edges[1].x) > 0),
+        _caption(diagram, small, dashes=len(edges[1].x) > 0),
         regions=regions,
     )
 
 
-def _caption(diagram: PhaseDiagram, small: Sequence[str], *, comparison: bool, dashes: bool) -> str:
-    solid, dashed = (
-        ("the winner changes", "exponents")
-        if comparison
-        else ("the exponent changes its form", "ties")
-    )
-    text = f"On a solid line {solid}" if diagram.edges else "One cell fills the range"
-    text += f"; on a dashed line only {dashed} change." if dashes else "."
+def _caption(diagram: PhaseDiagram, small: Sequence[str], *, dashes: bool) -> str:
+    text = "On a solid line the exponent changes its form"
+    text = text if diagram.edges else "One cell fills the range"
+    text += "; on a dashed line only ties change." if dashes else "."
     if diagram.point:
         at = ", ".join(f"{symbol} = {number}" for symbol, number in sorted(diagram.point.items()))
         text += f" At {at}."
@@ -73,104 +76,56 @@ def _caption(diagram: PhaseDiagram, small: Sequence[str], *, comparison: bool, d
     return text
 
 
-def line_figure(line: PhaseLine) -> Figure:
+def _line_figure(line: PhaseDiagram) -> Figure:
     """Draw the sample exponent along one symbol, with its breakpoints."""
-    places = [line.box[0][0], *line.breakpoints, line.box[0][1]]
-    curve = [float(line.at(place)) for place in places]
-    markers = [Marker(float(place), f"{line.x} = {place}") for place in line.breakpoints]
+    (axis,), ((low, high),) = line.axes, line.box
+    places = [low, *line.breakpoints, high]
+    markers = [Marker(float(place), f"{axis} = {place}") for place in line.breakpoints]
     markers += [
         Marker(
             float(end), f"{'left' if (end,) == max(limit.outside) else 'right'}: {limit.name}", 1
         )
         for limit in line.limits
-        for (end,) in limit.segment
+        for (end,) in limit.outside
+        if low < end < high
     ]
     named = (f"{power('d', cell.form)}: {listed(cell.names, 3)}" for cell in line.cells)
     return Figure(
         "phase-line",
-        f"Samples along {line.x}",
-        f"{line.x} (exponent of d)",
+        f"Samples along {axis}",
+        f"{axis} (exponent of d)",
         "exponent of the number of samples",
-        [Series("", [float(place) for place in places], curve)],
+        [Series("", [float(x) for x in places], [float(line.at(x)[0]) for x in places])],
         f"From the left: {'; '.join(named)}.",
         markers=markers,
     )
 
 
-def _colours(kinds: Sequence[Hashable], diagram: PhaseDiagram) -> dict[Hashable, int]:
-    """Choose few, distinct colours: each kind gets the least used colour that no neighbour has."""
-    neighbours: dict[Hashable, set[Hashable]] = {kind: set() for kind in kinds}
+def _colours(diagram: PhaseDiagram) -> dict[LinearForm, int]:
+    """Choose few, distinct colours: each exponent gets the least used colour that no neighbour has."""
+    neighbours: dict[LinearForm, set[LinearForm]] = {cell.form: set() for cell in diagram.cells}
     for edge in diagram.edges:
-        first, second = (kinds[number] for number in edge.cells)
+        first, second = (diagram.cells[number].form for number in edge.cells)
         if first != second:
             neighbours[first].add(second)
             neighbours[second].add(first)
-    colours: dict[Hashable, int] = {}
-    for kind in neighbours:
+    colours: dict[LinearForm, int] = {}
+    for form, near in neighbours.items():
         used = list(colours.values())
-        taken = {colours[other] for other in neighbours[kind] if other in colours}
+        taken = {colours[other] for other in near if other in colours}
         # With one more colour than neighbours, a colour is always free; the first six differ when pale.
         free = [i for i in range(max(6, len(taken) + 1)) if i not in taken]
-        colours[kind] = min(free, key=lambda i: (used.count(i), i))
+        colours[form] = min(free, key=lambda i: (used.count(i), i))
     return colours
 
 
-def _edges(kinds: Sequence[Hashable], diagram: PhaseDiagram) -> list[Series]:
-    """Draw the edges as two series: solid where the kind of cell changes, dashed elsewhere."""
+def _edges(diagram: PhaseDiagram) -> list[Series]:
+    """Draw the edges as two series: solid where the exponent changes, dashed elsewhere."""
     parts: dict[bool, list[tuple[Point, ...]]] = {True: [], False: []}
     for edge in diagram.edges:
-        first, second = (kinds[number] for number in edge.cells)
+        first, second = (diagram.cells[number].form for number in edge.cells)
         parts[first != second].append((edge.start, edge.end))
     return [_broken(parts[True], "line"), _broken(parts[False], "dashed")]
-
-
-def _label(
-    letter: str, cell: Cell, diagram: PhaseDiagram
-) -> tuple[str, tuple[float, float] | None]:
-    """Choose a cell's label (letter with or without exponent) that fits, and the label's position."""
-    per_inch = [
-        (high - low) / Fraction(inches).limit_denominator(100)
-        for (low, high), inches in zip(diagram.box, SIZE, strict=True)
-    ]
-    for lines in ((letter, str(cell.form)), (letter,)):
-        inches = (CHARACTER * (max(map(len, lines)) + 1), LINE * (len(lines) + 0.4))
-        size = [
-            Fraction(length).limit_denominator(1000) * scale
-            for length, scale in zip(inches, per_inch, strict=True)
-        ]
-        # Positions that do not cross a limit of validity are tried first.
-        for parts in (_parts(cell.pieces, diagram.limits), cell.pieces):
-            places = [_places(part, size) for part in parts]
-            widest = max((place for place in places if place), key=area, default=None)
-            if widest:
-                x, y = centroid(widest)
-                return "\n".join(lines), (float(x), float(y))
-    return "", None
-
-
-def _parts(pieces: Iterable[Polygon], limits: Sequence[Limit]) -> list[Polygon]:
-    """Cut the pieces of a cell along the limits of validity."""
-    parts = list(pieces)
-    for limit in limits:
-        if limit.segment:
-            line = line_through(*limit.segment)
-            halves = [
-                clip(part, side) for part in parts for side in (line, tuple(-c for c in line))
-            ]
-            parts = [half for half in halves if half]
-    return parts
-
-
-def _places(polygon: Polygon, size: Sequence[Fraction]) -> Polygon:
-    """Return all points around which a box of this size lies inside a convex polygon."""
-    places = polygon
-    for first, second in sides(polygon):
-        # The polygon lies on the left of each side: a x + b y + c >= 0.
-        a, b = first[1] - second[1], second[0] - first[0]
-        inset = (abs(a) * size[0] + abs(b) * size[1]) / 2
-        side = (-(a * first[0] + b * first[1]) - inset, a, b)
-        places = clip(places, side) if places else places
-    return places
 
 
 def _array(polygon: Polygon) -> np.ndarray:

@@ -32,6 +32,10 @@ _WITH_WEIGHTS = (
 )  # fmt: skip
 
 
+Batch = Sequence[Any] | Mapping[str, Any]
+"""Inputs of a module, in order or by name."""
+
+
 @dataclass(frozen=True)
 class Operand:
     """A tensor that an operation reads."""
@@ -60,6 +64,10 @@ class Operation:
     def data(self) -> tuple[Operand, ...]:
         """Operands that depend on the inputs."""
         return tuple(o for o in self.operands if not o.parameter and not o.constant)
+
+    def reads(self, parameter: str) -> bool:
+        """Return True if the operation uses a parameter."""
+        return any(operand.parameter == parameter for operand in self.operands)
 
     def slot_of_data(self, operand: Operand) -> bool:
         """Return True if an operand stands where a layer has its inputs."""
@@ -103,6 +111,7 @@ class _Record:
     held: dict[int, _Held] = field(default_factory=dict)
     operations: list[Operation] = field(default_factory=list)
     modules: list[str] = field(default_factory=list)
+    lengths: dict[str, str] = field(default_factory=dict)  # direction of each length of weight_norm
 
     def add(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> None:
         """Add one call; a part or multiple of a parameter stays this parameter."""
@@ -118,6 +127,9 @@ class _Record:
             for tensor in made:
                 self.held[id(tensor)] = _Held(tensor, constant=True)
             return
+        if name == "_weight_norm" and operands[0].parameter:
+            self._normalise(operands, args, made[0])
+            return
         where = self.modules[-1] if self.modules else ""
         operation = Operation(name, where, tuple(operands), options, tuple(made[0].shape))
         tensors = [operand for operand in operands if not operand.constant]
@@ -131,6 +143,17 @@ class _Record:
         self.operations.append(operation)
         for tensor in made:
             self.held[id(tensor)] = _Held(tensor, len(self.operations) - 1)
+
+    def _normalise(self, operands: Sequence[Operand], args: Sequence[Any], made: Any) -> None:
+        """Keep a weight g v / |v| as its direction v, and note its lengths g."""
+        direction, lengths = (operand.parameter for operand in operands)
+        if (args[2] if len(args) > 2 else 0) != 0:
+            raise InvalidData(
+                f"{direction} is normalised along other axes than its inputs; allowed: weight_norm with "
+                "dim=0."
+            )
+        self.lengths[lengths] = direction
+        self.held[id(made)] = _Held(made, None, direction, operands[0].axes)
 
     def _operand(self, slot: int | str, tensor: Any) -> Operand:
         shape = tuple(tensor.shape)
@@ -187,8 +210,13 @@ def _permuted(
     return None
 
 
-def read_forward(module: Any, inputs: Sequence[Any]) -> tuple[list[Operation], Any]:
-    """Run a module once, and return its operations and its output.
+def run(module: Any, inputs: Batch) -> Any:
+    """Call a module with inputs in order, or by their names."""
+    return module(**inputs) if isinstance(inputs, Mapping) else module(*inputs)
+
+
+def read_forward(module: Any, inputs: Batch) -> tuple[list[Operation], dict[str, str]]:
+    """Run a module once; return its operations, and the direction of each length of weight_norm.
 
     Dropout and the running means of batch normalisation stay as they are: the module is run in evaluation
     mode, and its mode is restored.
@@ -202,7 +230,8 @@ def read_forward(module: Any, inputs: Sequence[Any]) -> tuple[list[Operation], A
     for name, parameter in module.named_parameters():
         axes = tuple(range(parameter.ndim))
         record.held[id(parameter)] = _Held(parameter, None, name, axes)
-    for value in inputs:
+    values = list(inputs.values() if isinstance(inputs, Mapping) else inputs)
+    for value in values:
         record.held[id(value)] = _Held(value)
 
     class Recorder(TorchFunctionMode):
@@ -221,14 +250,15 @@ def read_forward(module: Any, inputs: Sequence[Any]) -> tuple[list[Operation], A
 
     with _evaluating(module), _named(module, record), Recorder():
         try:
-            output = module(*inputs)
+            run(module, inputs)
         except Exception as error:  # a user's module may raise anything
-            shapes = ", ".join(str(list(getattr(value, "shape", []))) for value in inputs)
+            shapes = ", ".join(str(list(getattr(value, "shape", []))) for value in values)
             raise InvalidData(
                 f"{type(module).__name__} raised {error_line(error)} on inputs of shape {shapes}; "
-                "allowed: a module that runs on them. Let the function return (module, inputs)."
+                "allowed: a module that runs on them. Let the function return (module, inputs), or "
+                "(module, {name: input}) for inputs by name."
             ) from error
-    return record.operations, output
+    return record.operations, record.lengths
 
 
 @contextmanager
@@ -292,7 +322,7 @@ def example_inputs(module: Any, shape: Sequence[int] | None = None, *, rows: int
         },
     }
     for part in module.modules():
-        kind = type(part).__name__
+        kind = type(part).__name__.removeprefix("Parametrized")
         if kind in ("Embedding", "EmbeddingBag"):
             return torch.randint(part.num_embeddings, (rows, *(shape or (8,))))
         if shape is None and kind in shapes:

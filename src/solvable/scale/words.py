@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 from solvable.plots.tables import Table
 from solvable.scale.exponents.energies import energy_forms
 from solvable.scale.exponents.linear_forms import about, bracketed, maximum, power
-from solvable.scale.exponents.network import Attention, Description, Network
+from solvable.scale.exponents.network import Description, Network
 from solvable.scale.exponents.sample_exponent import Interval, LearnedLayer, Scaling, Winner
-from solvable.scale.exponents.tropical import Monomial
 
 
 def subject(network: Description) -> str:
@@ -26,21 +23,14 @@ def _subject(network: Description) -> str:
             + (", pooled" if layer.pool else "")
             for layer in network.layers
         )
-        readout = (
-            "mean-field"
-            if network.mean_field
-            else "standard"
-            if network.readout.number == 0
-            else ""
-        )
-        readout = readout or f"chi = {power('d', network.readout)}"
+        standard = network.readout.number == 0
+        readout = "standard" if standard else f"chi = {power('d', network.readout)}"
+        readout = "mean-field" if network.mean_field else readout
         ridge = "of order 1" if network.kappa.number == 0 else power("d", network.kappa)
         target = f"parity of {network.degree} bits" if network.parity else f"He{network.degree}"
         return f"{layers}; readout {readout}; target {target}; kappa {ridge}"
-    if isinstance(network, Attention):
-        heads, context = power("d", network.heads), power("d", network.context)
-        return f"attention of {heads} heads over {context} tokens; cubic target"
-    return f"own terms, {len(network.patterns)} patterns"
+    heads, context = power("d", network.heads), power("d", network.context)
+    return f"attention of {heads} heads over {context} tokens; cubic target"
 
 
 def headline(found: Scaling) -> str:
@@ -60,13 +50,13 @@ def headline(found: Scaling) -> str:
 def _target(network: Description) -> str:
     if isinstance(network, Network):
         return f"a parity of {network.degree} bits" if network.parity else f"He{network.degree}"
-    return "the cubic target" if isinstance(network, Attention) else "the target"
+    return "the cubic target"
 
 
-def winner_sentences(found: Scaling, winner: Winner, *, details: bool = True) -> list[str]:
-    """Describe a winning pattern's layers, active bounds and, as a detail, the balanced terms."""
-    balance, bounds = binding_sentences(winner)
-    sentences = layer_sentences(winner) + (balance if details else []) + bounds
+def winner_sentences(found: Scaling, winner: Winner) -> list[str]:
+    """Describe a winning pattern's layers and active bounds."""
+    bounds = [f"Active bound: {meaning}." for meaning in winner.bounds]
+    sentences = layer_sentences(winner) + bounds
     return [about(text) for text in sentences] if found.is_rounded else sentences
 
 
@@ -99,35 +89,6 @@ def _size(interval: Interval | None, name: str) -> str:
     return f"{name} = {first} to {last}"
 
 
-def binding_sentences(winner: Winner) -> tuple[list[str], list[str]]:
-    """Name the terms that the energy balances, each with its dual weight, and name the active bounds."""
-    held, bounds, mass = [], [], Fraction(0)
-    for term, weight in winner.binding:
-        # The weights of the terms come first and add to one; all further weights belong to bounds.
-        if mass == 1:
-            bounds.append(f"Active bound: {term.meaning}.")
-            continue
-        mass += weight
-        size = f"{monomial(term)}; " if term.meaning != monomial(term) else ""
-        held.append(f"{term.meaning} ({size}weight {weight})")
-    return [f"The energy balances {' and '.join(held)}."] if held else [], bounds
-
-
-def monomial(term: Monomial) -> str:
-    """Write a term as a product of powers: ``M1*d``, ``N1/M1``."""
-    sizes = [(name.upper(), value) for name, value in term.constant.coefficients]
-    factors = [*term.powers, *sizes] + (
-        [("d", term.constant.constant)] if term.constant.constant else []
-    )
-    above = [_factor(name, value) for name, value in factors if value > 0]
-    below = [_factor(name, -value) for name, value in factors if value < 0]
-    return "*".join(above or ["1"]) + "".join(f"/{factor}" for factor in below)
-
-
-def _factor(name: str, value: Fraction) -> str:
-    return name if value == 1 else f"{name}^{bracketed(value)}"
-
-
 def symbolic_rows(found: Scaling) -> list[dict[str, str]]:
     """List each pattern's energy exponent, with and without bounds on neuron numbers and gains."""
     model, _ = found.network.symbolic()
@@ -151,25 +112,16 @@ def symbolic_table(found: Scaling) -> Table:
     return Table.of(*heads, rows=[map(text, row.values()) for row in symbolic_rows(found)])
 
 
-def pattern_table(found: Scaling, most: int = 6, *, details: bool = True) -> Table:
-    """Build the table of winning patterns and of what they learn; the energies are a detail."""
-    table = Table("pattern", *(["energy"] if details else []), "what is learned")
+def pattern_table(found: Scaling, most: int = 6) -> Table:
+    """Build the table of winning patterns and of what they learn."""
+    table = Table("pattern", "what is learned")
     text = about if found.is_rounded else str
     for winner in found.winners[:most]:
-        learned = [
-            text
-            for text, layer in zip(layer_sentences(winner), winner.layers, strict=True)
-            if layer.kind != "lazy"
-        ]
-        if not winner.layers:
-            learned = [
-                f"{name} {_size(interval, name)}" for name, interval in sorted(winner.free.items())
-            ]
-        summary = "; ".join(text.rstrip(".") for text in learned)
-        summary = summary or "nothing: the kernel of the prior is enough"
-        energy = [text(maximum(winner.forms))] if details else []
-        table.add(winner.name, *energy, text(summary))
+        sentences = zip(layer_sentences(winner), winner.layers, strict=True)
+        learned = [said.rstrip(".") for said, layer in sentences if layer.kind != "lazy"]
+        table.add(
+            winner.name, text("; ".join(learned) or "nothing: the kernel of the prior is enough")
+        )
     if len(found.winners) > most:
-        blank = [""] if details else []
-        table.add(f"and {len(found.winners) - most} more", *blank, "tie too; --json lists them")
+        table.add(f"and {len(found.winners) - most} more", "tie too; --json lists them")
     return table

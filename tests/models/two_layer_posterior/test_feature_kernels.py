@@ -30,7 +30,7 @@ def test_the_kernel_of_one_layer_is_the_mean_over_neurons(gain):
 
 
 def test_the_kernel_of_two_layers_is_the_sum_over_harmonics():
-    # (scale 17)
+    # (scale 16)
     found = strengths_of(setting(gain=1.0, second_width_ratio=10.0))
     expected = [lazy_alignment(("erf", "erf"), degree, 20.0) for degree in (1, 3)]
     np.testing.assert_allclose(found, expected, rtol=1e-4)

@@ -195,22 +195,6 @@ def test_pooling_spares_the_readout_of_each_patch():
     assert (exponent(False), exponent(True)) == (1, Fraction(3, 4))
 
 
-def test_own_terms_are_those_of_the_network():
-    own = read_network(
-        {
-            "sizes": {"N": "n"},
-            "patterns": {
-                "GP": {"energy": ["d^3"]},
-                "Sp": {"energy": ["M*d", "N/M"], "at_most_one": ["1/M", "M/N"]},
-            },
-        }
-    )
-    built = rows(network_of_flags("erf:n", "he3"))
-    assert rows(own)["Sp"] == built["Sp(1)"]
-    found = scaling_of(own, {"n": Fraction(3)})
-    assert (found.exponent, found.winners[0].free) == (2, {"M": (1, 1)})
-
-
 def test_answers_do_not_depend_on_how_the_network_is_written():
     by_symbols = scaling_of(
         network_of_flags("erf:a,erf:b", "he3"), {"a": Fraction(3, 2), "b": Fraction(2)}
@@ -257,12 +241,6 @@ ERF = {"layers": [{"width": 1, "act": "erf"}], "target": {"hermite": 3}}
         (ERF | {"readout": "meanfield"}, "mean-field"),
         (ERF | {"inputs": {"linear": 1}}, "up to 0"),
         ({"attention": {"heads": "-1", "context": "1"}}, "exponents from 0"),
-        ({"patterns": {}}, "no patterns"),
-        ({"patterns": {"A": {"energy": ["2*d"]}}}, "not a monomial"),
-        ({"patterns": {"A": {"energy": ["M^1/2"]}}}, "not a monomial"),
-        ({"patterns": {"A": {"energy": ["M*d"]}}}, "has no minimum"),
-        ({"patterns": {"A": {"energy": ["M"], "at_most_one": ["d*M", "d/M"]}}}, "no pattern satisfies"),
-        ({"sizes": {"N": "M", "M": "N"}, "patterns": {"A": {"energy": ["N"]}}}, "refer to each other"),
     ],
 )  # fmt: skip
 def test_bad_descriptions_are_refused_in_one_line(content, says):

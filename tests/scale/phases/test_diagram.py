@@ -15,7 +15,7 @@ from solvable.scale.exponents.linear_forms import LinearForm
 from solvable.scale.exponents.network_reader import network_of_flags
 from solvable.scale.exponents.sample_exponent import scaling_of
 from solvable.scale.exponents.tropical import minimise
-from solvable.scale.phases.diagram import INFINITESIMAL, Cell, phase_diagram, phase_line
+from solvable.scale.phases.diagram import INFINITESIMAL, Cell, phase_diagram
 from solvable.scale.phases.exponent_ranges import phases_of
 from solvable.scale.phases.polygons import area, borders, clip, contains, joined, rectangle
 
@@ -71,11 +71,11 @@ def test_random_envelopes_are_exact_and_cover_the_box(seed: int) -> None:
 def test_random_lines_are_exact(seed: int) -> None:
     rng = random.Random(seed)
     drawn = drawn_candidates(rng)
-    line = phase_line(drawn, "y", point={"x": F(1, 3)}, box={"y": (F(-3), F(2))})
+    line = phase_diagram(drawn, "y", point={"x": F(1, 3)}, box={"y": (F(-3), F(2))})
     assert sum(cell.area for cell in line.cells) == 5
     for _ in range(40):
         y = generic(rng, -3, 2)
-        assert line.at(y) == directly(drawn, {"x": F(1, 3), "y": y})[0]
+        assert line.at(y) == directly(drawn, {"x": F(1, 3), "y": y})
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -129,7 +129,7 @@ def test_an_infinitesimal_decides_between_equals_only() -> None:
         ("lower", (LinearForm.of(0, {"x": 1, INFINITESIMAL: 5}),)),
     ]
     for order in (rows, rows[::-1]):
-        line = phase_line(order, "x", box={"x": (F(0), F(2))})
+        line = phase_diagram(order, "x", box={"x": (F(0), F(2))})
         assert [cell.names for cell in line.cells] == [("lower",), ("at",)]
 
 
@@ -153,8 +153,7 @@ def test_ten_thousand_points_against_the_linear_programs() -> None:
     rng = random.Random(3)
     for _ in range(10_000):
         point = {"n1": generic(rng, 0, 7), "n2": generic(rng, 0, 7)}
-        found = (minimise(program, point, faces=False) for program in programs)
-        least = min(minimum.value for minimum in found if minimum is not None)
+        least = min(minimise(program, point, faces=False).value for program in programs)
         assert diagram.at(point["n1"], point["n2"])[0] == least
 
 
@@ -166,9 +165,7 @@ def test_the_published_edges_of_three_layers() -> None:
         "n2",
         box={"n1": (F(1), F(7)), "n2": (F(1), F(7))},
     )
-    found = {(edge.equation, edge.powers) for edge in diagram.edges}
-    assert ("n1 = 5", "N_1 = d^5") in found
-    assert ("n1 = n2", "N_1 = N_2") in found
+    assert {edge.equation for edge in diagram.edges} >= {"n1 = 5", "n1 = n2", "n2 = 5"}
     assert {str(cell.form) for cell in diagram.cells} >= {"(n1+1)/2", "(n2+1)/2", "3"}
 
 
@@ -177,8 +174,8 @@ def test_a_magnetised_layer_hands_over_at_the_root_of_the_width() -> None:
     rows = [("Sp-Mag", forms("(n1+n2+1)/3")), ("GP-Sp", forms("(n2+1)/2"))]
     diagram = phase_diagram(rows, "n1", "n2")
     (edge,) = diagram.edges
-    assert (edge.equation, edge.powers) == ("n1 = (n2+1)/2", "N_1 = sqrt(N_2 d)")
-    assert edge.change.startswith("as n1 grows, Sp-Mag gives way to GP-Sp")
+    assert edge.equation == "n1 = (n2+1)/2"
+    assert [diagram.cells[number].names for number in edge.cells] == [("Sp-Mag",), ("GP-Sp",)]
 
 
 def test_ties_are_named_and_cells_that_differ_in_ties_are_apart() -> None:
@@ -187,8 +184,6 @@ def test_ties_are_named_and_cells_that_differ_in_ties_are_apart() -> None:
     assert diagram.at(F(1, 2), F(1, 3)) == (1, ("a", "b"))
     ones = [cell.names for cell in diagram.cells if str(cell.form) == "1"]
     assert sorted(ones) == [("a",), ("a", "b"), ("b",)]
-    changes = {edge.change for edge in diagram.edges}
-    assert "as n1 grows, a no longer ties" in changes
 
 
 def test_a_limit_is_a_line_with_the_part_beyond_it() -> None:
@@ -207,7 +202,7 @@ def test_numbers_of_a_description_stay_unless_they_are_an_axis() -> None:
     line = phases_of(network, "n2")
     for place in (F(1, 2), F(5, 4), F(3)):
         there = network_of_flags(f"erf:2,erf:{place}", "he3")
-        assert line.at(place) == scaling_of(there).exponent
+        assert line.at(place)[0] == scaling_of(there).exponent
 
 
 @pytest.mark.parametrize(
@@ -216,7 +211,7 @@ def test_numbers_of_a_description_stay_unless_they_are_an_axis() -> None:
         ("n1", "n1", {}, "both axes of the phase diagram are 'n1'"),
         ("n1", "n3", {}, "n3"),
         ("n1", "n2", {"box": {"n1": (F(2), F(2))}}, "range of n1 is 2 to 2, which is empty"),
-        ("n1", "n2", {"box": {"n1": (F(-1), F(2))}}, "a width below 1"),
+        ("n1", "n2", {"box": {"n1": (F(-1), F(2))}}, r"width of layer 1 is d\^-1"),
         ("n1", "n2", {"box": {"n9": (F(0), F(2))}}, "n9"),
         ("n1", "n2", {"at": {"q": F(0)}}, "q"),
     ],
@@ -241,7 +236,7 @@ def test_patches_reach_to_what_sees_them(layers: str, axes: tuple[str, str], top
     for _ in range(6):
         point = {"n": generic(rng, 0, 4), "s": top * generic(rng, 0, 1)}
         assert diagram.at(point["n"], point["s"])[0] == scaling_of(network, point).exponent
-    with pytest.raises(InvalidParameter, match="there is a patch"):
+    with pytest.raises(InvalidParameter, match="patch"):
         phases_of(network, *axes, box={"s": (F(0), top + F(1, 8))})
 
 

@@ -150,6 +150,7 @@ class TestCommand:
         assert rows["2.weight"]["learning_rate"] == pytest.approx(1 / 4)
         assert main(["scale", module, "--width", "64", "256"]) == 0
         printed = capsys.readouterr().out
+        assert printed.startswith("Factors that carry a learning rate from one width to another")
         assert "From width 64 to 256 with AdamW" in printed
         assert "optimiser_groups(module, base" in printed
         assert "P ~ d^" in printed
@@ -166,8 +167,10 @@ class TestCommand:
         other = tmp_path / "other"
         other.mkdir()
         (other / "mine.txt").write_text("kept")
+        assert main([*words[:3], "64", "128", *words[6:-1], str(other)]) == 0
+        assert (other / "mine.txt").read_text() == "kept"
         assert main([*words[:-1], str(other)]) != 0
-        assert "holds other files" in capsys.readouterr().err
+        assert "would be overwritten" in capsys.readouterr().err
 
     @pytest.mark.parametrize(("words", "part"), [
         (["wide.py:nothing"], "cannot be imported"),

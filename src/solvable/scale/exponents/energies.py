@@ -7,19 +7,55 @@ from dataclasses import replace
 
 from solvable.errors import InvalidParameter
 from solvable.scale.exponents.linear_forms import LinearForm, never_below, without_dominated
-from solvable.scale.exponents.monomial_patterns import attention_candidates, own_candidates
 from solvable.scale.exponents.network import Attention, Description, Network
-from solvable.scale.exponents.patterns import Candidate, network_candidates
-from solvable.scale.exponents.tropical import closed_form
+from solvable.scale.exponents.patterns import Candidate, LayerPattern, network_candidates
+from solvable.scale.exponents.tropical import Monomial, Program, closed_form
 
 
 def candidates(network: Description) -> tuple[Candidate, ...]:
-    """Return all patterns of a network, an attention block or own terms, each with its programs."""
-    if isinstance(network, Network):
-        return network_candidates(network)
-    if isinstance(network, Attention):
-        return attention_candidates(network)
-    return own_candidates(network)
+    """Return all patterns of a network or an attention block, each with its programs."""
+    return (
+        network_candidates(network)
+        if isinstance(network, Network)
+        else attention_candidates(network)
+    )
+
+
+def attention_candidates(block: Attention) -> tuple[Candidate, ...]:
+    """Build the patterns of softmax attention with a cubic target."""
+    # f = L^-1/2 sum_h sum_ab softmax(X A_h X^T)_ab w_h . x_b, with A_h entries from N(0, 1/d²) and
+    # w_h from N(0, I/(H d)). To first order in A, <y, K, y> = 2/(L d³). M heads with A_12 of order mu
+    # cost M mu² d² and leave the alignment term H L d/(M mu²), so that the energies are L d³ and
+    # sqrt(H L d³)   (scale 13; arXiv:2512.04165, Equations 14 and 81).
+    heads, context = block.heads, block.context
+    one = LinearForm.of(1)
+    prior = Program((Monomial(context + 3, meaning="alignment with the target"),))
+    gain = Program(
+        (
+            Monomial.of(heads, {"D1": 1}, "amplifying A_12 in all heads"),
+            Monomial.of(context + 3, {"D1": -1}, "alignment with the target"),
+        ),
+        (
+            Monomial.of(0, {"D1": -1}, "layer 1 amplifies", box=True),
+            Monomial.of(-2, {"D1": 1}, "layer 1 amplifies up to order one", box=True),
+        ),
+    )
+    heads_learn = Program(
+        (
+            Monomial.of(2, {"M1": 1, "mu1": 2}, "specialised heads"),
+            Monomial.of(heads + context + one, {"M1": -1, "mu1": -2}, "alignment with the target"),
+        ),
+        (
+            Monomial.of(0, {"mu1": 1}, "strength of layer 1 at most one"),
+            Monomial.of(0, {"M1": -1}, "at least one head", box=True),
+            Monomial.of(-heads, {"M1": 1}, "at most all heads", box=True),
+        ),
+    )
+    return (
+        Candidate("GP", (LayerPattern("GP"),), (prior,)),
+        Candidate("GFL", (LayerPattern("GFL"),), (gain,)),
+        Candidate("Sp", (LayerPattern("Sp"),), (heads_learn,)),
+    )
 
 
 def energy_forms(

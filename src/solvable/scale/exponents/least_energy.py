@@ -33,11 +33,7 @@ class Forward:
         self.widths = [number(layer.width.constant) for layer in network.layers]
         self.chi = number(network.chi.constant)
         reach = [layer.reach.constant for layer in network.layers]
-        self.first: Levels = tuple(
-            (degree, number(exponent.constant * reach[0]))
-            for degree, exponent in network.inputs
-            if degree <= network.degree
-        )
+        self.first: Levels = ((1, number(network.inputs.constant * reach[0])),)
         ends = [*reach[1:], Fraction(1)]
         self.positions = [number(max(ZERO, here - reach[0])) for here in reach]
         self.shared = [
@@ -140,21 +136,17 @@ class Forward:
         if high is None:
             raise AssertionError("the target is out of reach of the prior")
         low, high = self._bracket(min(high, ZERO) - 200, high)
-        width = Fraction(1, 10**4)
-        while width > Fraction(1, 10**10):
-            low, high = self._narrowed(low, high, width)
-            width = width / 100
+        while high - low > Fraction(1, 10**10):
             # Try the simplest rational in the bracket first. If it fails, extrapolate the alignment
             # term, which is linear on one side.
             step = high - low
-            for found in (
-                _simplest(low, high),
-                *self._roots(high, step),
-                *self._roots(low, -step),
-            ):
+            roots = (*self._roots(high, step), *self._roots(low, -step))
+            for found in (_simplest(low, high), *roots):
                 # The alignment term falls continuously as E grows, so that it equals E exactly once.
                 if low <= found <= high and self.best(found) == found:
                     return found
+            middle = (high + low) / 2
+            low, high = (low, middle) if self._reached(middle) else (middle, high)
         raise NotConverged(
             f"the least energy lies between {float(low)} and {float(high)}, but no exact value was "
             "found, because the alignment term has too many corners. Give the sizes simpler exponents.",
@@ -176,14 +168,6 @@ class Forward:
             min(high, Fraction(above) + Fraction(1, 10**7)),
         )
         return near if self._reached(near[1]) and not self._reached(near[0]) else (low, high)
-
-    def _narrowed(
-        self, low: Fraction, high: Fraction, width: Fraction
-    ) -> tuple[Fraction, Fraction]:
-        while high - low > width:
-            middle = (high + low) / 2
-            low, high = (low, middle) if self._reached(middle) else (middle, high)
-        return low, high
 
     def _reached(self, energy: Fraction) -> bool:
         term = self.best(energy)

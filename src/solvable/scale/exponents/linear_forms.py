@@ -167,14 +167,10 @@ def _read(node: ast.expr) -> LinearForm:
 
 MOST_SIMPLE = 6
 """Largest denominator with which a fraction stays exact in rounded texts."""
-MOST_EXACT = 32
-"""Largest denominator with which a sum of symbols stays exact in rounded texts."""
 
 
 def about(text: str) -> str:
     """Round the exponents in a text to two digits, except simple fractions."""
-    text = _ROOT.sub(_rounded_root, text)
-    text = _SUM.sub(_rounded_sum, text)
     text = _FRACTION.sub(lambda match: _rounded(Fraction(int(match[1]), int(match[2]))), text)
     text = re.sub(r"\^\(([0-9.]+)\)", r"^\1", text)
     return re.sub(r"\bd\^0(?!\.?[0-9])", "O(1)", text)
@@ -189,10 +185,6 @@ def about_all(value: Any) -> Any:
     return [about_all(held) for held in value] if isinstance(value, list) else value
 
 
-_ROOT = re.compile(
-    r"\(([A-Za-z0-9_^ ]+)(?: / (?:\(([^()]*)\)|([A-Za-z0-9_^]+)))?\)\^\(1/([0-9]+)\)"
-)
-_SUM = re.compile(r"\(([-+*0-9A-Za-z_]+)\)/([0-9]+)")
 _FRACTION = re.compile(r"(?<![\w./])(-?[0-9]+)/([0-9]+)(?![\w/])")
 
 
@@ -201,47 +193,6 @@ def _rounded(value: Fraction) -> str:
         return str(value)
     text = f"{float(value):.2f}".rstrip("0").rstrip(".")
     return "0" if text == "-0" else text
-
-
-def _rounded_sum(match: re.Match[str]) -> str:
-    """Write ``(140*n+293)/408`` as ``0.34*n+0.72``; add brackets inside a larger expression."""
-    below, found = int(match[2]), []
-    # A form with a small denominator comes from a pattern; it is exact and stays as it is.
-    if below <= MOST_EXACT:
-        return match[0]
-    for sign, size, name in re.findall(r"([-+]?)(?:([0-9]+)\*?)?([A-Za-z]\w*)?", match[1]):
-        if size or name:
-            value = Fraction(int(f"{sign}{size or 1}"), below)
-            found.append(_rounded_term(value, name))
-    text = "".join(found).removeprefix("+")
-    before = match.string[: match.start()]
-    return text if not before or before[-1] in "( \n" else f"({text})"
-
-
-def _rounded_term(value: Fraction, name: str) -> str:
-    """Write a term with its sign: ``+n/2``, ``-0.34*n``, ``+0.72``."""
-    sign, size = "-" if value < 0 else "+", abs(value)
-    if name and size.denominator <= MOST_SIMPLE:
-        times = "" if size.numerator == 1 else f"{size.numerator}*"
-        return f"{sign}{times}{name}" + (f"/{size.denominator}" if size.denominator > 1 else "")
-    return f"{sign}{_rounded(size)}" + (f"*{name}" if name else "")
-
-
-def _rounded_root(match: re.Match[str]) -> str:
-    """Write ``(N_2^19 d)^(1/38)`` as ``N_2^(1/2) d^(0.03)``."""
-    below = int(match[4])
-    if below <= MOST_EXACT:
-        return match[0]
-
-    def powers(text: str) -> str:
-        raised = (word.partition("^") for word in text.split())
-        return " ".join(
-            f"{base}^({_rounded(Fraction(int(count or 1), below))})" for base, _, count in raised
-        )
-
-    above = "1" if match[1] == "1" else powers(match[1])
-    under = match[2] or match[3]
-    return f"{above} / ({powers(under)})" if under else above
 
 
 def maximum(forms: Iterable[LinearForm]) -> str:

@@ -57,9 +57,8 @@ class Network:
         Exponent of chi in the variance of the readout, sigma_a² / (N chi); 0 is the standard readout.
     kappa : LinearForm
         Exponent of the ridge, which is the temperature of the posterior.
-    inputs : tuple of (int, LinearForm)
-        Exponents of the kernel eigenvalues of features of the input, by degree; -1 for the linear
-        feature of isotropic inputs.
+    inputs : LinearForm
+        Exponent of the kernel eigenvalue of the linear feature of the input; -1 for isotropic inputs.
     mean_field : bool
         True: chi is the width of the last layer.
     title : str
@@ -74,7 +73,7 @@ class Network:
     degree: int
     kappa: LinearForm = field(default_factory=LinearForm)
     readout: LinearForm = field(default_factory=LinearForm)
-    inputs: tuple[tuple[int, LinearForm], ...] = ((1, LinearForm.of(-1)),)
+    inputs: LinearForm = field(default_factory=lambda: LinearForm.of(-1))
     mean_field: bool = False
     title: str = "network"
     parity: bool = False
@@ -98,13 +97,12 @@ class Network:
                 _check_exponent(f"patch of layer {number}", layer.patch, most=1)
         _check_factor("kappa", self.kappa)
         _check_factor("chi of the readout", self.readout)
-        for degree, form in self.inputs:
-            _check_factor(f"the eigenvalue of degree {degree} in the inputs", form)
+        _check_factor("the eigenvalue of the inputs", self.inputs)
 
     @property
     def symbols(self) -> tuple[str, ...]:
         """Names of the sizes without a value, ascending."""
-        forms = [self.kappa, self.readout, *(form for _, form in self.inputs)]
+        forms = [self.kappa, self.readout, self.inputs]
         forms += [form for layer in self.layers for form in (layer.width, layer.reach)]
         return tuple(sorted(frozenset().union(*(form.symbols for form in forms))))
 
@@ -133,9 +131,8 @@ class Network:
             )
             for layer in self.layers
         )
-        inputs = tuple((degree, form.at(point)) for degree, form in self.inputs)
-        kappa, readout = self.kappa.at(point), self.readout.at(point)
-        return replace(self, layers=layers, inputs=inputs, kappa=kappa, readout=readout)
+        held = {name: getattr(self, name).at(point) for name in ("inputs", "kappa", "readout")}
+        return replace(self, layers=layers, **held)
 
     def symbolic(self) -> tuple[Network, dict[str, Fraction]]:
         """Replace numeric widths by symbols; return the network and the values of the symbols."""
@@ -213,56 +210,4 @@ class Attention:
         return replace(self, heads=heads, context=context), point
 
 
-@dataclass(frozen=True)
-class OwnMonomials:
-    """Patterns given by a user as monomials."""
-
-    sizes: tuple[tuple[str, LinearForm], ...]  # name and exponent of each size; d has exponent 1
-    # for each pattern: name, terms of the energy, monomials that are at most 1
-    patterns: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...]
-    kappa: LinearForm = field(default_factory=LinearForm)
-    title: str = "own terms"
-
-    def __post_init__(self) -> None:
-        names = {name for name, _ in self.sizes}
-        _check_factor("kappa", self.kappa)
-        for name, form in self.sizes:
-            _check_factor(f"size {name}", form)
-            if used := form.symbols & names:
-                raise InvalidParameter(
-                    f"size {name} is d^({form}), where {min(used)} is itself a size: sizes may "
-                    "not refer to each other; "
-                    "allowed: rational numbers and symbols."
-                )
-        if not self.patterns:
-            raise InvalidParameter(
-                "no patterns are given; write at least [patterns.NAME] with energy = [...]."
-            )
-
-    @property
-    def symbols(self) -> tuple[str, ...]:
-        """Names of the sizes without a value, ascending."""
-        return tuple(
-            sorted(frozenset().union(self.kappa.symbols, *(f.symbols for _, f in self.sizes)))
-        )
-
-    def at(self, point: Mapping[str, Fraction]) -> OwnMonomials:
-        """Substitute numbers for symbols."""
-        sizes = tuple((name, form.at(point)) for name, form in self.sizes)
-        return replace(self, sizes=sizes, kappa=self.kappa.at(point))
-
-    def symbolic(self) -> tuple[OwnMonomials, dict[str, Fraction]]:
-        """Replace each numeric size by a symbol, which is the size's name in lower case."""
-        point = {
-            name.lower(): form.constant
-            for name, form in self.sizes
-            if form.number is not None and name != "d" and name.lower() not in self.symbols
-        }
-        sizes = tuple(
-            (name, LinearForm.symbol(name.lower()) if name.lower() in point else form)
-            for name, form in self.sizes
-        )
-        return replace(self, sizes=sizes), point
-
-
-Description = Network | Attention | OwnMonomials
+Description = Network | Attention

@@ -19,7 +19,6 @@ from solvable.scale.exponents.network import (
     Description,
     Layer,
     Network,
-    OwnMonomials,
 )
 from solvable.scale.exponents.numerical_sizes import read_words
 
@@ -126,15 +125,22 @@ def _read(content: dict[str, Any], name: object) -> Description:
     kappa = LinearForm.parse(content.get("kappa", 0), "kappa")
     if "attention" in content:
         _only(content, {"attention", "kappa", "title", "target"}, "an attention block")
-        block = _table(content, "attention", {"heads", "context"})
-        _cubic(content)
+        block = content["attention"]
+        if not isinstance(block, Mapping):
+            raise InvalidParameter(
+                f"attention is {block!r:.80}; allowed: a table with context, heads."
+            )
+        _only(block, {"heads", "context"}, "attention")
+        if "target" in content and _target(content)[0] != 3:
+            raise InvalidParameter(
+                f"an attention block has target {content['target']!r:.80}; allowed: {{ hermite = 3 }}, "
+                "the cubic form of three token features, or none."
+            )
         sizes = {
             name: LinearForm.parse(block.get(name, 0), f"attention.{name}")
             for name in ("heads", "context")
         }
         return Attention(**sizes, kappa=kappa, title=title)
-    if "patterns" in content:
-        return _own(content, kappa, title)
     _only(content, {"layers", "target", "readout", "kappa", "inputs", "title"}, "a network")
     rows = content.get("layers")
     if not isinstance(rows, Sequence) or isinstance(rows, str) or not rows:
@@ -196,61 +202,17 @@ def _readout(value: object) -> tuple[LinearForm, bool]:
     return LinearForm.parse(value, "readout"), False
 
 
-_DEGREES = tuple(map(str, range(1, HIGHEST_DEGREE + 1)))
-
-
-def _inputs(content: Mapping[str, Any]) -> tuple[tuple[int, LinearForm], ...]:
+def _inputs(content: Mapping[str, Any]) -> LinearForm:
     given = content.get("inputs", {"linear": -1})
-    if not isinstance(given, Mapping) or not given:
+    if not isinstance(given, Mapping) or set(given) != {"linear"}:
+        raise InvalidParameter(f"inputs is {given!r:.80}; allowed: {{ linear = '-1' }}.")
+    form = LinearForm.parse(given["linear"], "inputs.linear")
+    if form.number is not None and form.number > 0:
         raise InvalidParameter(
-            f"inputs is {given!r:.80}; allowed: a table such as {{ linear = '-1' }}."
+            f"inputs.linear is d^{form}; allowed: exponents up to 0, because the trace of the kernel is "
+            "of order one."
         )
-    found = {}
-    for name, value in given.items():
-        # isdigit accepts superscript digits, but int does not.
-        degree = 1 if name == "linear" else int(name) if name in _DEGREES else 0
-        if not 1 <= degree <= HIGHEST_DEGREE:
-            raise InvalidParameter(
-                f"inputs names {name!r:.80}; allowed: linear, or a degree from 1 to {HIGHEST_DEGREE}."
-            )
-        form = LinearForm.parse(value, f"inputs.{name}")
-        if form.number is not None and form.number > 0:
-            raise InvalidParameter(
-                f"inputs.{name} is d^{form}; allowed: exponents up to 0, because the trace of the "
-                "kernel is of order one."
-            )
-        found[degree] = form
-    return tuple(sorted(found.items()))
-
-
-def _own(content: Mapping[str, Any], kappa: LinearForm, title: str) -> OwnMonomials:
-    _only(content, {"patterns", "sizes", "kappa", "title"}, "a table of own patterns")
-    sizes = content.get("sizes", {})
-    if not isinstance(sizes, Mapping) or not isinstance(content["patterns"], Mapping):
-        raise InvalidParameter(
-            "sizes and patterns are tables: [sizes] N = 'n', [patterns.GP] energy = ['d^3']."
-        )
-    held = {"d": LinearForm.of(1)} | {
-        str(name): LinearForm.parse(value, f"sizes.{name}") for name, value in sizes.items()
-    }
-    rows: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = []
-    for name, row in content["patterns"].items():
-        if not isinstance(row, Mapping):
-            raise InvalidParameter(
-                f"patterns.{name} is {row!r:.80}; allowed: energy = [...], at_most_one = [...]."
-            )
-        _only(row, {"energy", "at_most_one"}, f"patterns.{name}")
-        energy, bounds = row.get("energy", []), row.get("at_most_one", [])
-        if not isinstance(energy, list) or not isinstance(bounds, list) or not energy:
-            raise InvalidParameter(
-                f"patterns.{name} needs energy = ['M*d', 'N/M'], a list of monomials."
-            )
-        held_names = [known for known, _, _ in rows]
-        shown = _name(name, "the name of a pattern")
-        if shown in held_names:
-            raise InvalidParameter(f"two patterns are named {shown!r}; allowed: each name once.")
-        rows.append((shown, tuple(map(str, energy)), tuple(map(str, bounds))))
-    return OwnMonomials(tuple(sorted(held.items())), tuple(rows), kappa, title)
+    return form
 
 
 def _name(name: object, what: str) -> str:
@@ -261,25 +223,6 @@ def _name(name: object, what: str) -> str:
             f"{what} is {shown[:60]!r}, with {len(shown)} printable characters; allowed: 1 to 100."
         )
     return shown
-
-
-def _cubic(content: Mapping[str, Any]) -> None:
-    if "target" in content and _target(content)[0] != 3:
-        raise InvalidParameter(
-            f"an attention block has target {content['target']!r:.80}; allowed: {{ hermite = 3 }}, "
-            "the cubic form of three "
-            "token features, or none."
-        )
-
-
-def _table(content: Mapping[str, Any], name: str, allowed: set[str]) -> Mapping[str, Any]:
-    table = content[name]
-    if not isinstance(table, Mapping):
-        raise InvalidParameter(
-            f"{name} is {table!r:.80}; allowed: a table with {', '.join(sorted(allowed))}."
-        )
-    _only(table, allowed, name)
-    return table
 
 
 def _only(content: Mapping[str, Any], allowed: set[str], what: str) -> None:

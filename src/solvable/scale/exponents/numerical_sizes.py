@@ -8,10 +8,10 @@ from math import log10
 
 from solvable.errors import InvalidParameter, unknown_choice
 from solvable.scale.exponents.linear_forms import LinearForm
-from solvable.scale.exponents.network import Attention, Description, Network
+from solvable.scale.exponents.network import Description, Network
 
 ACTIVATIONS = ("erf", "tanh", "relu")
-"""Activations with derived prefactors; for ReLU only in networks with one hidden layer."""
+"""Activations with derived prefactors."""
 
 LARGEST_SIZE = 1e12
 
@@ -19,81 +19,46 @@ _FACTORS = ("kappa", "alpha", "sigma_a")
 """Sizes that may be below one; their least value is the inverse of the largest size."""
 
 
-def check_network(network: Network) -> None:
+def check_network(network: Description) -> Network:
     """Raise an error if no prefactors are derived for a network."""
-    if wrong := without_coefficients(network):
-        raise InvalidParameter(
-            f"no prefactors are derived for {wrong}; allowed: one or two hidden layers of erf or "
-            "tanh, or one of relu, on isotropic inputs, patches with one hidden layer only. Leave "
-            "--numbers out for the exponents."
-        )
+    if isinstance(network, Network) and not (wrong := without_coefficients(network)):
+        return network
+    kind = wrong if isinstance(network, Network) else "attention"
+    raise InvalidParameter(
+        f"no prefactors are derived for {kind}; allowed: one hidden layer of erf, tanh or relu, on "
+        "isotropic inputs or patches. Leave --numbers out for the exponents."
+    )
 
 
 def without_coefficients(network: Network) -> str:
     """Name the property of a network for which no prefactors are derived; empty if there is none."""
-    acts = [layer.activation.name for layer in network.layers]
-    deep = len(acts) > 1
-    allowed = ACTIVATIONS[:2] if deep else ACTIVATIONS
-    wrong = ""
-    if len(acts) > 2:
-        wrong = f"{len(acts)} hidden layers"
-    elif any(act not in allowed for act in acts):
-        act = next(act for act in acts if act not in allowed)
-        wrong = f"the activation {act} in {len(acts)} hidden layer{'s' if deep else ''}"
-    elif network.inputs != ((1, LinearForm.of(-1)),):
-        wrong = "inputs that are not isotropic"
-    elif any(layer.pool for layer in network.layers):
-        wrong = "pooled layers"
-    elif deep and any(layer.patch is not None for layer in network.layers):
-        wrong = "patches in a network with two hidden layers"
-    elif network.readout.number is None:
-        wrong = "a readout exponent without a value"
-    elif network.parity and (acts != ["relu"] or network.degree != 2 or network.layers[0].patch):
-        wrong = "parities other than of two bits by one layer of relu"
-    return wrong
-
-
-def numbers_hint(network: Description) -> str:
-    """Return the option that compares patterns with prefactors; empty if there is none."""
-    if not isinstance(network, Network | Attention) or network.symbols:
-        return ""
-    if isinstance(network, Network) and (without_coefficients(network) or network.rounded):
-        return ""
-    for dimension in (100.0, 1e4):
-        try:
-            read_sizes(network, {"d": dimension})
-        except InvalidParameter:  # a patch has fewer than two inputs, or a size is too large
-            continue
-        return f"--numbers d={dimension:.0f}"
+    layer, act = network.layers[0], network.layers[0].activation.name
+    if len(network.layers) > 1:
+        return f"{len(network.layers)} hidden layers"
+    if act not in ACTIVATIONS:
+        return f"the activation {act}"
+    if network.inputs != LinearForm.of(-1):
+        return "inputs that are not isotropic"
+    if layer.pool:
+        return "pooled layers"
+    if network.readout.number is None:
+        return "a readout exponent without a value"
+    if network.parity and (act != "relu" or network.degree != 2 or layer.patch):
+        return "parities other than of two bits by one layer of relu"
     return ""
 
 
-def width_names(network: Network) -> list[str]:
-    """Return the names of the widths: N for one hidden layer; N1, N2, ... for more layers."""
-    if len(network.layers) == 1:
-        return ["N"]
-    return [f"N{number}" for number in range(1, len(network.layers) + 1)]
-
-
-def read_sizes(network: Description, given: Mapping[str, float]) -> dict[str, float]:
+def read_sizes(network: Network, given: Mapping[str, float]) -> dict[str, float]:
     """Return all sizes as numbers; a size that is not given is the network's power of d."""
-    powers: dict[str, LinearForm] = {}
-    if isinstance(network, Attention):
-        powers = {"H": network.heads, "L": network.context}
-    elif isinstance(network, Network):
-        powers = {
-            name: layer.width
-            for name, layer in zip(width_names(network), network.layers, strict=True)
-        }
-        if len(network.layers) == 1 and network.layers[0].patch is not None:
-            patch = network.layers[0].patch
-            powers |= {"S": patch, "W": LinearForm.of(1) - patch}
+    powers, patch = {"N": network.layers[0].width}, network.layers[0].patch
+    if patch is not None:
+        powers |= {"S": patch, "W": LinearForm.of(1) - patch}
     allowed = ("d", *powers, "kappa", "alpha", "sigma_a")
     held: dict[str, float] = {}
     for name, value in given.items():
         if name not in allowed:
             raise InvalidParameter(unknown_choice("size", name, allowed))
-        least = 1 / LARGEST_SIZE if name in _FACTORS else 2.0 if name in ("d", "S", "L") else 1.0
+        least = 1 / LARGEST_SIZE if name in _FACTORS else 2.0 if name in ("d", "S") else 1.0
         number = _number(name, value)
         if not least <= number <= LARGEST_SIZE:
             raise InvalidParameter(
@@ -103,7 +68,7 @@ def read_sizes(network: Description, given: Mapping[str, float]) -> dict[str, fl
     _join_patches(held, powers)
     if "d" not in held:
         raise InvalidParameter("sizes have no d, the dimension of the input; write d=100.")
-    for name, form in powers.items():
+    for name, form in (powers | {"kappa": network.kappa}).items():
         if name not in held:
             if form.number is None:
                 raise InvalidParameter(
@@ -114,12 +79,6 @@ def read_sizes(network: Description, given: Mapping[str, float]) -> dict[str, fl
         raise InvalidParameter(
             f"the patch has {held['S']:.3g} inputs; allowed: at least 2. Give S, or a larger d."
         )
-    if "kappa" not in held:
-        if network.kappa.number is None:
-            raise InvalidParameter(
-                f"kappa is d^({network.kappa}), which has no value; write for example kappa=0.5."
-            )
-        held["kappa"] = power_of("kappa", held["d"], network.kappa.number)
     return {"alpha": 1.0, "sigma_a": 1.0} | held
 
 

@@ -222,19 +222,16 @@ def _spectra(
 ) -> list[Spectrum]:
     """Compute the routes to each He_k's eigenvalue, in the input and after each layer."""
     reach = [layer.reach for layer in network.layers]
-    first: Spectrum = {}
-    for degree, exponent in network.inputs:
-        # A patch of S inputs has the linear eigenvalue 1/S.
-        patch = reach[0].number
-        scaled = reach[0] * exponent.constant if exponent.number is not None else None
-        if scaled is None and patch is not None:
-            scaled = exponent * patch
-        if scaled is None:
-            raise InvalidParameter(
-                "the patch and the exponent of the inputs are both symbols; give one of them a number."
-            )
-        if degree <= network.degree:
-            first[degree] = (_Route(Monomial(scaled), frozenset()),)
+    # A patch of S inputs has the linear eigenvalue 1/S.
+    if network.inputs.number is not None:
+        scaled = reach[0] * network.inputs.constant
+    elif reach[0].number is not None:
+        scaled = network.inputs * reach[0].constant
+    else:
+        raise InvalidParameter(
+            "the patch and the exponent of the inputs are both symbols; give one of them a number."
+        )
+    first: Spectrum = {1: (_Route(Monomial(scaled), frozenset()),)}
     spectra, ranges = [first], _ranges(network, growth)
     for number, (layer, pattern) in enumerate(zip(network.biased_layers, layers, strict=True), 1):
         positions = _difference(reach[number - 1], reach[0])

@@ -9,7 +9,6 @@ from fractions import Fraction
 from typing import Any
 
 from solvable.errors import InvalidParameter
-from solvable.scale.exponents.cautions import narrow_layers, tie_of_patterns
 from solvable.scale.exponents.energies import candidates, energy_forms, never_above
 from solvable.scale.exponents.least_energy import Forward
 from solvable.scale.exponents.linear_forms import (
@@ -18,6 +17,7 @@ from solvable.scale.exponents.linear_forms import (
     about_all,
     bracketed,
     maximum,
+    power,
     without_dominated,
 )
 from solvable.scale.exponents.network import Description, Network
@@ -27,7 +27,7 @@ from solvable.scale.exponents.patterns import (
     candidate_of,
     check_reachable,
 )
-from solvable.scale.exponents.tropical import Minimum, Monomial, Program, closed_form, minimise
+from solvable.scale.exponents.tropical import Program, closed_form, minimise
 
 Interval = tuple[Fraction | None, Fraction | None]
 
@@ -61,8 +61,7 @@ class Winner:
     forms: tuple[LinearForm, ...]  # linear forms; the largest is the exponent of the energy
     layers: tuple[LearnedLayer, ...]
     free: dict[str, Interval]  # optimal exponents of the free sizes
-    # active terms and constraints, each with its dual weight
-    binding: tuple[tuple[Monomial, Fraction], ...]
+    bounds: tuple[str, ...]  # constraints that the energy depends on
 
 
 @dataclass(frozen=True)
@@ -71,8 +70,8 @@ class Scaling:
 
     Parameters
     ----------
-    network : Network, Attention or OwnMonomials
-        Network, attention block or own terms that the result describes.
+    network : Network or Attention
+        Network or attention block that the result describes.
     exponent : Fraction or None
         Exponent of the number of samples, including kappa's exponent; None while symbols have no values.
     closed_form : str
@@ -139,7 +138,7 @@ def scaling_of(network: Description, at: Mapping[str, Fraction] | None = None) -
 
     Parameters
     ----------
-    network : Network, Attention or OwnMonomials
+    network : Network or Attention
         Result of :func:`read_network` or :func:`network_of_flags`.
     at : mapping of str to Fraction, optional
         Values of symbols.
@@ -193,29 +192,21 @@ def _rounded(found: Scaling) -> Scaling:
 def _shallow(given: Description) -> Scaling:
     """Solve the programs of all patterns, and write their closed forms."""
     model, point = given.symbolic()
-    rows = _near_least(given, model)
-    values: list[tuple[Fraction, Candidate, list[Program]]] = []
-    for candidate in rows:
-        solved = [
-            (minimise(program, point, faces=False), program) for program in candidate.programs
-        ]
-        held = [(found.value, program) for found, program in solved if found is not None]
-        if held:
-            least = min(value for value, _ in held)
-            values.append(
-                (least, candidate, [program for value, program in held if value == least])
-            )
-    if not values:
-        raise InvalidParameter(
-            "no pattern satisfies its bounds: they contradict each other at these sizes. "
-            "Check at_most_one and the exponents of the sizes."
-        )
-    least = min(value for value, _, _ in values)
+    rows = [candidate for candidate in _near_least(given, model) if candidate.programs]
+    values = [
+        [(minimise(program, point, faces=False).value, program) for program in candidate.programs]
+        for candidate in rows
+    ]
+    least = min(value for held in values for value, _ in held)
     if isinstance(given, Network) and least + given.kappa.constant != exponent_of(given):
         raise AssertionError(
             f"programs give {least}, the pass through the layers does not: {given}"
         )
-    optimal = [_winner(row, programs, point) for value, row, programs in values if value == least]
+    optimal = [
+        _winner(row, [program for value, program in held if value == least], point)
+        for row, held in zip(rows, values, strict=True)
+        if min(value for value, _ in held) == least
+    ]
     winners = [winner for winner in optimal if winner is not None]
     winners.sort(
         key=lambda winner: (len(winner.forms), sum(layer.kind != "lazy" for layer in winner.layers))
@@ -312,7 +303,7 @@ def _winner(
     candidate: Candidate, programs: list[Program], point: Mapping[str, Fraction]
 ) -> Winner | None:
     """Compute a pattern's optimal sizes over all routes; None at gain 1, which is another pattern."""
-    optima: list[Minimum] = [found for found in (minimise(p, point) for p in programs) if found]
+    optima = [minimise(program, point) for program in programs]
     free: dict[str, Interval] = {}
     for optimum in optima:
         for name, (low, high) in optimum.intervals.items():
@@ -327,7 +318,7 @@ def _winner(
         return None
     layers = tuple(_learned(i, pattern, free) for i, pattern in enumerate(candidate.layers, 1))
     forms = without_dominated(closed_form(programs[0]))
-    return Winner(candidate.name, forms, layers, free, optima[0].weights)
+    return Winner(candidate.name, forms, layers, free, optima[0].bounds)
 
 
 def _learned(number: int, pattern: LayerPattern, free: dict[str, Interval]) -> LearnedLayer:
@@ -344,7 +335,7 @@ def _warnings(network: Description, winners: Iterable[Winner]) -> tuple[str, ...
     """Write the conditions under which the argument is not valid."""
     found = []
     if isinstance(network, Network):
-        found += narrow_layers(network)
+        found += _narrow_layers(network)
         if network.mean_field or (network.readout.number or 0) > 0:
             found.append(
                 "With a mean-field readout the posterior may over-fit, and the bound on samples may "
@@ -357,12 +348,9 @@ def _warnings(network: Description, winners: Iterable[Winner]) -> tuple[str, ...
         )
     listed = list(winners)
     if len(listed) > 1:
-        found.append(tie_of_patterns(network, [winner.name for winner in listed]))
-    if listed and listed[0].binding:
-        meanings = [
-            term.meaning for term, _ in listed[0].binding if term.meaning.startswith("at least one")
-        ]
-        found += [f"Active bound: {meaning}." for meaning in meanings]
+        names = ", ".join(winner.name for winner in listed[:6])
+        more = f" and {len(listed) - 6} more" if len(listed) > 6 else ""
+        found.append(f"These patterns tie in exponents: {names}{more}. Their prefactors differ.")
     for winner in listed[:1]:
         last = winner.layers[-1] if winner.layers else None
         degree = network.degree if isinstance(network, Network) else None
@@ -378,6 +366,26 @@ def _warnings(network: Description, winners: Iterable[Winner]) -> tuple[str, ...
                 "after alignment has started."
             )
     return tuple(found)
+
+
+def _narrow_layers(network: Network) -> list[str]:
+    """Write one warning per width, for layers narrower than their inputs."""
+    narrow: dict[tuple[LinearForm, LinearForm], list[int]] = {}
+    for number, layer in enumerate(network.layers, 1):
+        gap = layer.width - layer.reach
+        if gap.number is not None and gap.number < 0:
+            narrow.setdefault((layer.width, layer.reach), []).append(number)
+    found = []
+    for (width, reach), numbers in narrow.items():
+        one = len(numbers) == 1
+        names = " and ".join(filter(None, (", ".join(map(str, numbers[:-1])), str(numbers[-1]))))
+        found.append(
+            f"{'Layer' if one else 'Layers'} {names} {'has' if one else 'have'} {power('d', width)} "
+            f"neurons for {power('d', reach)} inputs: {'its' if one else 'their'} kernel"
+            f"{' fluctuates' if one else 's fluctuate'}, so that exponents rest on the patterns and "
+            "are not proved."
+        )
+    return found
 
 
 def _winner_dict(winner: Winner, point: Mapping[str, Fraction]) -> dict[str, Any]:
@@ -400,5 +408,5 @@ def _winner_dict(winner: Winner, point: Mapping[str, Fraction]) -> dict[str, Any
             for number, layer in enumerate(winner.layers, 1)
         ],
         "free": {name: ends(interval) for name, interval in sorted(winner.free.items())},
-        "binds": [{"what": term.meaning, "weight": str(weight)} for term, weight in winner.binding],
+        "bounds": list(winner.bounds),
     }

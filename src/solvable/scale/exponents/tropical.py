@@ -75,12 +75,6 @@ class Program:
             sorted({name for term in (*self.terms, *self.constraints) for name, _ in term.powers})
         )
 
-    @property
-    def symbols(self) -> frozenset[str]:
-        """Names of the sizes without a value."""
-        every = (*self.terms, *self.constraints)
-        return frozenset().union(*(term.constant.symbols for term in every))
-
     def unboxed(self) -> Program:
         """Drop the bounds on numbers of neurons and on gains."""
         return Program(self.terms, tuple(held for held in self.constraints if not held.box))
@@ -101,8 +95,7 @@ class Minimum:
     value: Fraction  # exponent of the energy
     # range of each free exponent over all minimisers; an open end is None
     intervals: dict[str, tuple[Fraction | None, Fraction | None]]
-    # dual weights of the terms, which sum to 1, and dual weights of the constraints
-    weights: tuple[tuple[Monomial, Fraction], ...]
+    bounds: tuple[str, ...]  # constraints that the energy depends on
 
 
 def closed_form(program: Program) -> tuple[LinearForm, ...]:
@@ -117,25 +110,20 @@ def closed_form(program: Program) -> tuple[LinearForm, ...]:
                 total = total + term.constant * weight
         forms.append(total)
     if not forms:
-        raise InvalidParameter(
-            "the energy has no minimum: all terms can become arbitrarily small. Bound the free sizes "
-            "by at_most_one, or add a term that grows with them."
-        )
+        raise InvalidParameter("the energy has no minimum: all terms can become arbitrarily small.")
     return tuple(sorted(set(forms)))
 
 
 def minimise(
     program: Program, point: Mapping[str, Fraction] | None = None, *, faces: bool = True
-) -> Minimum | None:
-    """Solve the program at given sizes; return None if the constraints contradict each other."""
+) -> Minimum:
+    """Solve the program at given sizes, at which the constraints do not contradict each other."""
     held = program.at(point or {})
     columns = (*held.terms, *held.constraints)
     constants = [term.constant.constant for term in columns]
-    if _infeasible(held):
-        return None
     vertices = _vertices(program)
     if not vertices:
-        closed_form(program)
+        closed_form(program)  # raises
     # Among vertices of equal value, the vertex with the fewest active bounds is reported.
     value, _, weights = max(
         (
@@ -145,20 +133,17 @@ def minimise(
         )
         for vertex in vertices
     )
-    binding = [
-        (term, weight)
-        for term, weight in zip((*program.terms, *program.constraints), weights, strict=True)
-        if weight
-    ]
+    duals = zip(held.constraints, weights[len(held.terms) :], strict=True)
+    bounds = tuple(bound.meaning for bound, weight in duals if weight)
     if not faces:
-        return Minimum(value, {}, tuple(binding))
+        return Minimum(value, {}, bounds)
     # The minimisers v satisfy a_i v <= E - c_i and b_j v <= -g_j.
     slack = [
         (value if i < len(held.terms) else Fraction(0)) - constant
         for i, constant in enumerate(constants)
     ]
     intervals = {name: _interval(program, name, slack) for name in program.variables}
-    return Minimum(value, intervals, tuple(binding))
+    return Minimum(value, intervals, bounds)
 
 
 def _interval(
@@ -194,16 +179,6 @@ def _vertices(program: Program) -> tuple[Vector, ...]:
     mass = (Fraction(1),) * len(program.terms) + (Fraction(0),) * len(program.constraints)
     zero = (Fraction(0),) * len(program.variables)
     return _basic_solutions((*_matrix(program), mass), (*zero, Fraction(1)))
-
-
-def _infeasible(held: Program) -> bool:
-    """Return True if the constraints contradict each other (Farkas' lemma)."""
-    # A certificate is z >= 0 of sum 1 with G^T z = 0 and z . g > 0.
-    constants = [term.constant.constant for term in held.constraints]
-    rays = _vertices(Program(held.constraints)) if constants else ()
-    return any(
-        sum((w * c for w, c in zip(ray, constants, strict=True)), Fraction(0)) > 0 for ray in rays
-    )
 
 
 @lru_cache(maxsize=20_000)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,8 +19,8 @@ from solvable.scale.exponents.patterns import check_reachable
 from solvable.scale.networks_of_data.input_spectrum import measure_inputs
 from solvable.scale.networks_of_data.input_summary import InputSpectrum
 from solvable.scale.networks_of_data.layer_description import ModelDescription
-from solvable.scale.networks_of_data.modules import WEIGHTS, find_model
-from solvable.scale.prefactors.orders_of_magnitude import DEGREES
+from solvable.scale.networks_of_data.modules import find_model
+from solvable.scale.prefactors.enough_rows import DEGREES
 
 LARGE = 300_000_000
 """File size in bytes above which a data file is read in chunks."""
@@ -62,12 +62,12 @@ class RealSizes:
 
     def white(self, network: Network) -> Network:
         """Return the network on equivalent white inputs, for which prefactors are derived."""
-        return replace(network, inputs=((1, LinearForm.of(-1)),))
+        return replace(network, inputs=LinearForm.of(-1))
 
     def underived(self, network: Network) -> str:
         """Name the property for which no prefactors are derived; empty if there is none."""
         assert self.model is not None
-        if self.inputs is not None and self.model.hidden[0].reach is not None:
+        if self.inputs is not None and self.model.hidden[0].patch is not None:
             return "filters on data"
         return without_coefficients(self.white(network))
 
@@ -76,8 +76,8 @@ class RealSizes:
         assert self.model is not None
         sizes: dict[str, float] = dict(self.model.numbers)
         first = self.model.hidden[0]
-        if first.reach is not None:
-            sizes["S"] = first.reach
+        if first.patch is not None:
+            sizes["S"] = first.patch
         if self.inputs is not None:
             # A direction costs 1 / (2 lambda_0); white inputs have 1 / lambda_0 = d.
             sizes["d"] = max(2, round(1 / self.inputs.strength(self.degree)))
@@ -88,7 +88,7 @@ class RealSizes:
         found: dict[str, Any] = {}
         if self.model is not None:
             found["model"] = {"numbers": self.model.numbers} | self.model.mapping()
-            found["model"]["notes"] = [*self.model.notes, *self.model.said]
+            found["model"]["notes"] = list(self.model.notes)
         if self.inputs is not None:
             found["data"] = self.inputs.to_dict(self.dimension, self.degree)
         return found
@@ -99,7 +99,6 @@ def describe_real(
     *,
     data: str | Path | Dataset | InputSpectrum | None = None,
     column: str | None = None,
-    act: str | None = None,
     layers: str | None = None,
     target: str | None = None,
     readout: str | None = None,
@@ -107,7 +106,7 @@ def describe_real(
 ) -> tuple[Description, RealSizes | None]:
     """Build a network from a file, from flags or from a real model; data set the input spectrum."""
     inputs = _spectrum(data, column)
-    model = source if isinstance(source, ModelDescription) else find_model(source, act)
+    model = source if isinstance(source, ModelDescription) else find_model(source)
     if inputs is not None and target is None and (model is not None or layers is not None):
         target = f"he{inputs.degree}"
     flags = {"layers": layers, "target": target, "readout": readout, "kappa": kappa}
@@ -144,7 +143,7 @@ def describe_real(
         if model is not None:
             inputs.check_inputs(model.dimension)
         form = LinearForm.of(inputs.linear_exponent(sizes.dimension, network.degree))
-        return replace(network, inputs=((1, form),), rounded=True), sizes
+        return replace(network, inputs=form, rounded=True), sizes
     if model is None or not isinstance(network, Network):
         return network, None
     return network, RealSizes(model, None, network.degree, assumed=target is None)
@@ -158,40 +157,6 @@ def _highest(network: Network) -> Network:
             check_reachable(variant)
             return variant
     return network
-
-
-def describe_all(
-    source: str | Path | None,
-    others: Sequence[str | Path],
-    *,
-    data: str | None,
-    column: str | None,
-    act: str | None,
-    **flags: str | None,
-) -> tuple[list[Description], RealSizes | None]:
-    """Build the networks of a file or flags and of other files; data set the input spectrum."""
-    files = list(others)
-    if source is None and flags.get("layers") is None and files:
-        source = files.pop(0)
-    named = [path for path in (source, *files) if path is not None]
-    if act is not None and not any(Path(path).suffix.lower() in WEIGHTS for path in named):
-        raise InvalidParameter(
-            f"--act is {act[:60]!r}, which nothing uses; allowed: with a file of weights "
-            f"({', '.join(WEIGHTS)}). Leave it out, because a description names its activations."
-        )
-    first, real = describe_real(source, data=data, column=column, act=act, **flags)
-    inputs = None if real is None else real.inputs
-    found = [first]
-    if others and not files and flags.get("layers") is None:
-        raise InvalidParameter(
-            "--compare has one network; allowed: at least two. Name another file."
-        )
-    for path in files:
-        # A file of a real model contains no target.
-        model = find_model(path, act) is not None
-        more = {name: word for name, word in flags.items() if name != "layers"} if model else {}
-        found.append(describe_real(path, data=inputs, act=act, **more)[0])
-    return found, real
 
 
 def _spectrum(

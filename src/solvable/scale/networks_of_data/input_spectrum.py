@@ -1,4 +1,4 @@
-"""Input spectrum of a data set: covariance, power law, and direction and degree of the target."""
+"""Input spectrum of a data set: covariance, and direction and degree of the target."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from solvable.data import Target, from_arrays
 from solvable.data.dataset import Dataset
 from solvable.data.stream import LabelledSource
 from solvable.errors import InvalidData
-from solvable.fitting.power_tail import MINIMUM_TAIL, TailFit, fit_tail
 from solvable.fitting.ridge import ReadoutMoments, kernel_ridge
 from solvable.scale.networks_of_data.input_summary import FeatureStrength, InputSpectrum
 
@@ -53,10 +52,9 @@ def measure_inputs(
         )
     features = _features(folds, total, covariance, _labels(data, classes))
     degrees, error = _degrees(some[0] - shift, some[1], covariance)
-    tail, reason = _tail(eigenvalues, n, seed)
     dropped = len(getattr(getattr(data, "preparation", None), "dropped", ()))
     return InputSpectrum(
-        name, n, int(keep.sum()), eigenvalues, features, degrees, error, tail, reason, tuple(notes),
+        name, n, int(keep.sum()), eigenvalues, features, degrees, error, tuple(notes),
         (stream.n_columns, stream.n_columns + dropped),
     )  # fmt: skip
 
@@ -145,7 +143,7 @@ def _covariance(sums: ReadoutMoments) -> np.ndarray:
 
 
 def _strengths(sums: ReadoutMoments, covariance: np.ndarray) -> np.ndarray:
-    # lambda_0 = w^T Sigma w / (|w|² tr Sigma)   (scale 19)
+    # lambda_0 = w^T Sigma w / (|w|² tr Sigma)   (scale 17)
     weights = sums.solve().coefficients
     along = np.einsum("ic,ij,jc->c", weights, covariance, weights, optimize=True)
     size = np.sum(weights**2, axis=0)
@@ -225,33 +223,3 @@ def _degrees(
         best = min(best, float(lost.mean()))
         shares.append(max(0.0, 1 - best))
     return tuple(shares), max(errors)
-
-
-def _tail(eigenvalues: np.ndarray, rows: int, seed: int) -> tuple[TailFit | None, str]:
-    """Fit a power law to the eigenvalues; return the fit and an empty reason, or None and a reason."""
-    count = int(np.count_nonzero(eigenvalues > 1e-9))
-    if count < MINIMUM_TAIL:
-        return None, f"{count} eigenvalues are too few ({MINIMUM_TAIL} are needed)"
-    ratio = count / rows
-    # For white inputs the sampled eigenvalues lie between (1 - sqrt(d/n))² and (1 + sqrt(d/n))².
-    noise = ((1 + math.sqrt(ratio)) / (1 - math.sqrt(ratio))) ** 2 if ratio < 1 else math.inf
-    try:
-        tail = fit_tail(eigenvalues[:count], seed=seed)
-    except InvalidData as error:
-        return None, str(error).rstrip(".")
-    if tail.reach < 3 * noise:
-        return tail, (
-            f"the tail spans a factor of {tail.reach:.3g}, but the noise of {rows:,} rows alone "
-            f"spreads {count} equal eigenvalues by {noise:.3g}"
-        )
-    if not tail.plausible:
-        if not tail.refuted:
-            return tail, (
-                f"a log-normal fits better (p = {tail.power_law_p_value:.2f}), although the power law "
-                f"alone is not refuted (p = {tail.p_value:.2f})"
-            )
-        return tail, (
-            f"it fails its goodness-of-fit test (p = {tail.p_value:.2f}; p = "
-            f"{tail.power_law_p_value:.2f} against a log-normal)"
-        )
-    return tail, ""

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from solvable.errors import InvalidData, InvalidParameter
-from solvable.fitting.power_tail import TailFit
 from solvable.scale.exponents.linear_forms import about
 from solvable.scale.networks_of_data.layer_description import near_fraction
 
@@ -19,7 +18,7 @@ from solvable.scale.networks_of_data.layer_description import near_fraction
 class FeatureStrength:
     """Strength of one target's linear part, and of its direction, in the inputs."""
 
-    # lambda_0 = w^T Sigma w / (|w|² tr Sigma)   (scale 19)
+    # lambda_0 = w^T Sigma w / (|w|² tr Sigma)   (scale 17)
     label: str  # name of the class or of the target
     strength: float  # lambda_0 for the direction w that a ridge regression finds
     error: float | None  # standard error of log lambda_0, leaving out fifths of the rows
@@ -47,8 +46,6 @@ class InputSpectrum:
     # shares of the target's held-out variance explained by polynomials of degree up to 1, 2 and 3
     degrees: tuple[float, ...]
     degree_error: float  # standard error of the share of each degree
-    tail: TailFit | None
-    reason: str  # reason why there is no power law, or empty
     notes: tuple[str, ...] = ()  # sentences about rows or columns that were left out
     # least and largest number of inputs that a model may take: without and with the dropped columns
     n_inputs: tuple[int, int] | None = None
@@ -67,7 +64,7 @@ class InputSpectrum:
     @property
     def effective_dimension(self) -> float:
         """Effective dimension of the inputs, corrected for the noise from having few rows."""
-        # d_eff = (tr Sigma)² / tr Sigma², with E tr S² = tr Sigma² + (tr Sigma)² / n   (scale 20)
+        # d_eff = (tr Sigma)² / tr Sigma², with E tr S² = tr Sigma² + (tr Sigma)² / n   (scale 18)
         second = float(np.sum(self.eigenvalues**2)) - 1 / self.n_rows
         return min(float(self.n_columns), 1 / max(second, 1 / self.n_columns))
 
@@ -75,14 +72,6 @@ class InputSpectrum:
         """Return the linear feature's eigenvalue; by default the value for equal directions."""
         seen = [x.alignment if degree == 1 else x.strength for x in self.features if x.is_seen]
         return float(np.median(seen)) if seen else 1 / self.effective_dimension
-
-    @property
-    def decay(self) -> float | None:
-        """Exponent a of the power law k^-a of the eigenvalues; None without a power law."""
-        # lambda_k ~ k^-a has the density lambda^-alpha with alpha = 1 + 1 / a
-        if self.reason or self.tail is None:
-            return None
-        return 1 / (self.tail.exponent - 1)
 
     @property
     def degree(self) -> int:
@@ -114,15 +103,6 @@ class InputSpectrum:
             f"polynomials explain {parts} of the target's variance on held-out rows (standard error "
             f"{100 * self.degree_error:.1f} % of it): degree {self.degree} is learned first"
         )
-        if self.decay is None:
-            said.append(f"the spectrum has no power law: {self.reason}")
-        else:
-            assert self.tail is not None
-            low, high = (1 / (max(alpha, 1.001) - 1) for alpha in reversed(self.tail.interval))
-            said.append(
-                f"eigenvalues fall as k^-{self.decay:.2f} ({low:.2f} to {high:.2f}), which passes a "
-                f"goodness-of-fit test (p = {self.tail.p_value:.2f})"
-            )
         return [f"{sentence}." for sentence in (*said, *self.notes)]
 
     def _direction(self, d: int, degree: int) -> list[str]:
@@ -160,8 +140,6 @@ class InputSpectrum:
             "features": [vars(feature) for feature in self.features],
             "explained_by_degree": list(self.degrees),
             "degree": self.degree,
-            "decay": self.decay,
-            "no_power_law": self.reason or None,
             "notes": list(self.notes),
         }
 

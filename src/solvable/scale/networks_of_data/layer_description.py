@@ -1,40 +1,51 @@
-"""Sizes of a real model, and the sizes' exponents, from the list of its layers."""
+"""Sizes of a real model in numbers, and the sizes' exponents."""
 
 from __future__ import annotations
 
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from solvable.errors import InvalidData, InvalidParameter
+from solvable.arrays import is_integer
+from solvable.errors import InvalidData, InvalidParameter, unknown_choice
 from solvable.paths import check_path, printable
 from solvable.scale.exponents.linear_forms import about
-from solvable.scale.networks_of_data.layer_walk import LayerSize, Walk, checked_entry, checked_shape
 
 FORMAT = "solvable-model"  # value of the key "format" in the file of a description
+
+# Torch's names of activations, and the names that scaling arguments use for them.
+ACTIVATIONS = {
+    "erf": "erf", "tanh": "tanh", "sigmoid": "sigmoid", "relu": "relu", "leakyrelu": "leaky-relu",
+    "gelu": "gelu", "silu": "silu", "softplus": "softplus",
+    # Only boundedness, parity and growth matter, so that similar activations have the same name.
+    "hardtanh": "tanh", "softsign": "tanh", "hardsigmoid": "sigmoid", "prelu": "leaky-relu",
+    "relu6": "relu", "elu": "relu", "selu": "relu", "celu": "relu", "mish": "silu",
+    "hardswish": "silu",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class LayerSize:
+    """One hidden layer of a model, with sizes in numbers."""
+
+    name: str  # name of the layer in the module, or its position in the list
+    width: int  # number of neurons or filters
+    act: str  # name of the activation, as in ACTIVATIONS
+    patch: int | None = None  # number of the model's inputs that one output sees; None: all of them
+    pool: bool = False  # True: the outputs of all patches are averaged
 
 
 @dataclass(frozen=True)
 class ModelDescription:
     """Real model with an input, hidden layers, and a linear readout."""
 
-    input_shape: tuple[
-        int, ...
-    ]  # shape of the input, channels first; d is the product of all entries
+    dimension: int  # number d of inputs
     hidden: tuple[LayerSize, ...]  # hidden layers from first to last
-    outputs: int  # number of outputs of the readout
-    layers: tuple[Mapping[str, Any], ...]  # layers in the form that describe_layers and files use
-    notes: tuple[str, ...] = ()  # sentences about layers that were simplified
-    said: tuple[str, ...] = ()  # sentences about simplifications that the layers do not show
-
-    @property
-    def dimension(self) -> int:
-        """Input dimension d."""
-        return math.prod(self.input_shape)
+    notes: tuple[str, ...] = ()  # sentences about what was simplified
 
     @property
     def numbers(self) -> dict[str, int]:
@@ -53,31 +64,32 @@ class ModelDescription:
         """Return the layers as in a network file, with sizes as exponents of d."""
         found = []
         for layer in self.hidden:
-            entry: dict[str, Any] = {"width": str(self.exponent(layer.width)), "act": layer.act}
-            if layer.reach is not None:
-                entry["patch"] = str(self.exponent(layer.reach))
-                entry["pool"] = layer.pooled == 1
+            act = ACTIVATIONS[layer.act]
+            entry: dict[str, Any] = {"width": str(self.exponent(layer.width)), "act": act}
+            if layer.patch is not None:
+                entry |= {"patch": str(self.exponent(layer.patch)), "pool": layer.pool}
             found.append(entry)
         return {"layers": found}
 
     def words(self) -> list[str]:
         """Write the sizes, their rounded exponents, and the simplifications as sentences."""
-        d = self.dimension
-        said = [f"inputs: d = {d}"]
+        said = [f"inputs: d = {self.dimension}"]
         for layer in self.hidden:
-            kind = "neurons" if layer.positions is None else "filters"
-            one = kind[:-1] if layer.width == 1 else kind
-            text = f"layer {layer.name}: {layer.width} {one}, {self._near(layer.width)}"
-            if layer.reach is not None:
-                text += f"; each sees {layer.reach} inputs, {self._near(layer.reach)}"
+            kind = "neuron" if layer.patch is None else "filter"
+            kind += "s" * (layer.width > 1)
+            text = f"layer {layer.name}: {layer.width} {kind}, {self._near(layer.width)}"
+            if layer.patch is not None:
+                text += f"; each sees {layer.patch} inputs, {self._near(layer.patch)}"
             said.append(text)
-        sizes = [n for layer in self.hidden for n in (layer.width, layer.reach) if n is not None]
+            if layer.act != (act := ACTIVATIONS[layer.act]).replace("-", ""):
+                said.append(f"{layer.act} is treated as {act}")
+        sizes = [n for layer in self.hidden for n in (layer.width, layer.patch) if n is not None]
         if any(abs(self._value(size) - size) > 1e-9 * size for size in sizes):
             said.append(
                 "sizes are rounded to simple powers of d, within 0.01 of the exponent; exponents "
                 "computed from them have about this accuracy, and are rounded to two digits"
             )
-        return [f"{sentence}." for sentence in (*said, *self.notes, *self.said)]
+        return [f"{sentence}." for sentence in dict.fromkeys((*said, *self.notes))]
 
     def _value(self, size: int) -> float:
         return float(self.dimension ** float(self.exponent(size)))
@@ -94,11 +106,9 @@ class ModelDescription:
         path = check_path(path)
         if path.suffix.lower() != ".json":
             raise InvalidParameter(f"path is {str(path)!r}; allowed: a name ending in .json.")
-        content = {
-            "format": FORMAT,
-            "input_shape": list(self.input_shape),
-            "layers": [dict(layer) for layer in self.layers],
-        } | ({"notes": list(self.said)} if self.said else {})
+        layers = [asdict(layer) for layer in self.hidden]
+        content = {"format": FORMAT, "inputs": self.dimension, "layers": layers}
+        content |= {"notes": list(self.notes)} if self.notes else {}
         path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
         return path
 
@@ -115,18 +125,20 @@ def near_fraction(value: float) -> Fraction:
 
 
 def describe_layers(
-    layers: Sequence[str | Mapping[str, Any]], input_shape: int | Sequence[int]
+    layers: str | Sequence[str | Mapping[str, Any]], inputs: int, notes: Sequence[str] = ()
 ) -> ModelDescription:
-    """Describe a model by the list of its layers.
+    """Describe a model by the list of its hidden layers.
 
     Parameters
     ----------
-    layers : sequence of str or mapping
-        Each layer is ``"linear 128"``, ``"conv 8 kernel=4x4 stride=4"``, ``"pool 2x2"``, ``"flatten"``
-        or an activation such as ``"relu"``, or a mapping such as ``{"kind": "conv", "size": 8,
-        "kernel": [4, 4], "stride": [4, 4]}``. The last linear layer is the readout.
-    input_shape : int or sequence of int
-        Shape of one input, channels first: 784, or (1, 28, 28).
+    layers : str, or sequence of str or mapping
+        ACTIVATION:WIDTH or ACTIVATION:WIDTH:PATCH of each hidden layer, separated by commas, with the
+        patch as the number of the model's inputs that one filter sees; or a mapping such as
+        ``{"act": "relu", "width": 8, "patch": 16, "pool": True}``. The readout is linear.
+    inputs : int
+        Number of inputs, at least 2.
+    notes : sequence of str
+        Sentences that the output repeats.
 
     Returns
     -------
@@ -136,7 +148,7 @@ def describe_layers(
     Raises
     ------
     InvalidData
-        If a layer is unknown or does not fit the layer before it.
+        If a layer or a size is not allowed.
 
     Notes
     -----
@@ -144,50 +156,69 @@ def describe_layers(
 
     Examples
     --------
-    >>> model = describe_layers(
-    ...     ["conv 8 kernel=4x4 stride=4", "tanh", "flatten", "linear 1"], (1, 8, 8)
-    ... )
-    >>> model.hidden[0].fan_in, model.hidden[0].positions, model.mapping()["layers"]
-    (16, 4, [{'width': '1/2', 'act': 'tanh', 'patch': '2/3', 'pool': False}])
+    >>> describe_layers("tanh:8:16", 64).mapping()["layers"]
+    [{'width': '1/2', 'act': 'tanh', 'patch': '2/3', 'pool': False}]
     """
-    shape = checked_shape(input_shape)
-    if isinstance(layers, str | Mapping) or not isinstance(layers, Sequence):
-        raise InvalidData(f"layers are a {type(layers).__name__}; allowed: a list of layers.")
-    if not 1 <= len(layers) <= 1000:
+    if not is_integer(inputs, 2, 10**9):
         raise InvalidData(
-            f"the list has {len(layers)} layers; allowed: 1 to 1,000, for example "
-            '["linear 128", "relu", "linear 10"].'
+            f"inputs is {inputs!r:.60}; allowed: integers from 2, because sizes are powers of it."
         )
-    entries = [checked_entry(layer, place) for place, layer in enumerate(layers)]
-    walk = Walk(shape)
-    for entry in entries:
-        walk.step(entry)
-    outputs = walk.finish()
-    return ModelDescription(shape, tuple(walk.hidden), outputs, tuple(entries), tuple(walk.notes))
+    rows = layers.split(",") if isinstance(layers, str) else layers
+    if not isinstance(rows, Sequence) or not 1 <= len(rows) <= 1000:
+        raise InvalidData(
+            f"layers is {rows!r:.60}; allowed: 1 to 1,000 layers, such as 'relu:128,relu:64'."
+        )
+    hidden = tuple(_layer(row, place, int(inputs)) for place, row in enumerate(rows))
+    return ModelDescription(int(inputs), hidden, tuple(notes))
+
+
+def _layer(row: Any, place: int, inputs: int) -> LayerSize:
+    """Check one layer."""
+    entry = row
+    if isinstance(row, str):
+        words = [
+            int(word) if word.isdecimal() and len(word) < 13 else word for word in row.split(":")
+        ]
+        entry = dict(zip(("act", "width", "patch"), words, strict=False))
+    if not isinstance(entry, Mapping) or not {"act", "width"} <= set(entry):
+        raise InvalidData(
+            f"layer {place} is {printable(str(row))[:60]!r}; allowed: ACTIVATION:WIDTH, as in relu:128."
+        )
+    name = printable(str(entry.get("name", place)))[:80]
+    if unknown := sorted(set(map(str, entry)) - {"name", "act", "width", "patch", "pool"}):
+        said = unknown_choice("key", printable(unknown[0])[:40], ("act", "width", "patch", "pool"))
+        raise InvalidData(f"layer {name}: {said}")
+    act = str(entry["act"]).lower().replace("_", "").replace("-", "")
+    if act not in ACTIVATIONS:
+        said = unknown_choice("activation", printable(act)[:40], tuple(ACTIVATIONS))
+        raise InvalidData(f"layer {name}: {said}")
+    width, patch, pool = entry["width"], entry.get("patch"), entry.get("pool", False)
+    patches = patch is None or is_integer(patch, 1, inputs)
+    if not is_integer(width, 1, 10**9) or not patches or not isinstance(pool, bool):
+        raise InvalidData(
+            f"layer {name} has width {width!r:.40}, patch {patch!r:.40} and pool {pool!r:.40}; allowed: "
+            f"integers from 1, a patch of at most {inputs}, and true or false."
+        )
+    return LayerSize(name, int(width), act, None if patch is None else int(patch), pool)
 
 
 def is_model(content: Any) -> bool:
     """Return True if a file contains a real model with sizes in numbers, False for exponents."""
     return isinstance(content, Mapping) and (
-        content.get("format") == FORMAT or "input_shape" in content
+        content.get("format") == FORMAT or isinstance(content.get("inputs"), int)
     )
 
 
-def model_of(content: Any, path: str | Path = "the description") -> ModelDescription:
+def model_of(content: Mapping[str, Any], path: str | Path = "the description") -> ModelDescription:
     """Build a model description from the content of a file."""
-    if not is_model(content) or "layers" not in content or "input_shape" not in content:
+    known = {"format", "inputs", "layers", "notes"}
+    unknown = sorted(set(map(str, content)) - known)
+    notes = content.get("notes", [])
+    sentences = isinstance(notes, list) and all(isinstance(note, str) for note in notes)
+    if unknown or not {"inputs", "layers"} <= set(content) or not sentences:
         raise InvalidData(
-            f"{path} does not describe a model; allowed: input_shape and a list of layers, in the "
-            "format of describe_module(...).save."
+            f"{path} holds {', '.join(printable(str(key))[:40] for key in content)}; allowed: inputs, "
+            "layers and a list of notes, in the format of describe_module(...).save."
         )
-    unknown = sorted(set(content) - {"format", "input_shape", "layers", "notes"})
-    if unknown:
-        raise InvalidData(
-            f"{path} has the key {printable(str(unknown[0]))!r}; allowed: format, input_shape, "
-            "layers, notes."
-        )
-    said = content.get("notes", [])
-    if not isinstance(said, list) or not all(isinstance(note, str) for note in said):
-        raise InvalidData(f"{path}: notes are {said!r:.60}; allowed: a list of sentences.")
-    model = describe_layers(content["layers"], content["input_shape"])
-    return replace(model, said=tuple(printable(note)[:300] for note in said[:20]))
+    said = [printable(note)[:300] for note in notes[:20]]
+    return describe_layers(content["layers"], content["inputs"], said)

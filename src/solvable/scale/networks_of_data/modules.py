@@ -4,31 +4,23 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from solvable.data.weights.opening import iter_weights
 from solvable.documents import read_document
-from solvable.errors import InvalidData, InvalidParameter, unknown_choice
+from solvable.errors import InvalidData
 from solvable.fitting.devices import import_torch
 from solvable.paths import check_path
 from solvable.scale.forward_pass import VIEWS, Operation, read_forward
 from solvable.scale.networks_of_data.layer_description import (
+    ACTIVATIONS,
+    LayerSize,
     ModelDescription,
-    describe_layers,
     is_model,
     model_of,
 )
-from solvable.scale.networks_of_data.layer_walk import (
-    ACTIVATIONS,
-    Walk,
-    checked_entry,
-    checked_shape,
-)
-
-WEIGHTS = (".safetensors", ".npz")
-"""Endings of the names of weight files."""
 
 
 def describe_module(
@@ -81,39 +73,35 @@ def describe_module(
                 "input_shape, for example (1, 28, 28)."
             )
         input_shape = layers[0].in_features
-    shape = checked_shape(input_shape)
+    shape = tuple(input_shape) if isinstance(input_shape, Sequence) else (input_shape,)
+    if not 1 <= len(shape) <= 3 or math.prod(shape) < 2:
+        raise InvalidData(
+            f"input_shape is {input_shape!r}; allowed: the number of inputs, at least 2, or (channels, "
+            "height, width)."
+        )
     operations, _ = read_forward(module, [torch.randn(2, *shape)])
-    entries: list[dict[str, Any]] = []
-    walk = Walk(shape)
-    for entry, made in _chain(operations, type(module).__name__):
-        walk.step(checked_entry(entry, len(entries)))
-        entries.append(entry)
-        if walk.shape != made:
+    walk = _Walk(shape)
+    for place, operation in enumerate(operations):
+        data = operation.data
+        chained = len(data) == 1 and data[0].origin == (place - 1 if place else None)
+        if not chained or not walk.step(operation):
+            function = operation.function
+            kind = _BRANCHES.get(function.strip("_"), f"the function {function}")
             raise InvalidData(
-                f"layer {entry['name']} gives shape {list(made)}, and its sizes give {list(walk.shape)}; "
-                "allowed: layers without options that change the shape otherwise, such as ceil_mode."
+                f"{operation.module or type(module).__name__} has {kind}; the theory of the number of "
+                "samples covers chains of linear layers, convolutions, pooling and activations. Width "
+                "and learning rate of any module: solvable scale FILE.py:FUNCTION --width 256 1024, or "
+                "width_rules."
             )
-    return describe_layers(entries, shape)
+    return walk.finish()
 
 
-def read_model(path: str | Path, *, act: str | None = None) -> ModelDescription:
-    """Read a model description from JSON or TOML, or from the shapes of weights; no code is run."""
-    path = check_path(path)
-    if path.suffix.lower() in WEIGHTS:
-        return _of_shapes(path, act)
-    return model_of(_content(path), path)
-
-
-def find_model(source: Any, act: str | None = None) -> ModelDescription | None:
+def find_model(source: Any) -> ModelDescription | None:
     """Return the real model that a mapping or file describes; None for a network in exponents."""
-    if isinstance(source, Mapping):
-        return model_of(source) if is_model(source) else None
     if source is None:
         return None
-    path = check_path(source)
-    if path.suffix.lower() in WEIGHTS:
-        return read_model(path, act=act)
-    content = _content(path)
+    path = "the description" if isinstance(source, Mapping) else check_path(source)
+    content = source if isinstance(path, str) else _content(path)
     return model_of(content, path) if is_model(content) else None
 
 
@@ -121,9 +109,8 @@ def _content(path: Path) -> Any:
     """Read the content of a JSON or TOML file."""
     if path.suffix.lower() not in (".json", ".toml"):
         raise InvalidData(
-            f"{path} ends in {path.suffix!r}; allowed: .json, .toml, .safetensors, .npz. Files that "
-            "hold Python objects (.pt, .pkl) are not read: write "
-            "describe_module(model).save('model.json')."
+            f"{path} ends in {path.suffix!r}; allowed: .json, .toml. Files of weights do not hold the "
+            "forward pass: write describe_module(model).save('model.json')."
         )
     return read_document(path)
 
@@ -141,74 +128,120 @@ _BRANCHES = {
 _NORMALISATIONS = ("batch_norm", "layer_norm", "group_norm", "rms_norm", "instance_norm")
 
 
-def _chain(
-    operations: Sequence[Operation], title: str
-) -> Iterator[tuple[dict[str, Any], tuple[int, ...]]]:
-    """Yield the layers of a chain, each with the shape of its outputs; refuse any other forward pass."""
-    for place, operation in enumerate(operations):
-        data = operation.data
-        before = place - 1 if place else None
-        entry = _layer(operation) if len(data) == 1 and data[0].origin == before else None
-        if entry is None:
-            kind = _BRANCHES.get(
-                operation.function.strip("_"), f"the function {operation.function}"
-            )
-            where = operation.module or title
+class _Walk:
+    """Hidden layers of a chain of operations, with the part of the inputs that each filter sees."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.inputs = shape
+        # Side of one output's receptive field, and distance between neighbouring fields.
+        self.field, self.apart = [1] * (len(shape) - 1), [1] * (len(shape) - 1)
+        self.hidden: list[LayerSize] = []
+        self.open: LayerSize | None = None  # layer with weights that waits for its activation
+        self.notes: list[str] = []
+
+    def step(self, operation: Operation) -> bool:
+        """Follow one operation; return False if it is no part of a chain."""
+        function, (data,) = operation.function.strip("_"), operation.data
+        name = operation.module or operation.function
+        weights = [
+            operand
+            for operand in operation.operands
+            if operand.parameter and len(operand.shape) > 1
+        ]
+        if function == "linear" or (function in ("matmul", "addmm", "mm") and len(weights) == 1):
+            self._open(LayerSize(name, operation.shape[-1], ""))
+            return len(data.shape) == 2
+        if function in ("conv1d", "conv2d"):
+            return self._convolution(operation, weights[0].shape, name)
+        if pool := re.fullmatch(r"(adaptive_)?(max|avg)_pool[12]d", function):
+            return self._pool(operation, bool(pool[1]), name)
+        if "dropout" in function or function in _NORMALISATIONS:
+            kind = "dropout" if "dropout" in function else "normalisation"
+            self._note(f"{kind} is ignored: it is not part of the theory")
+            return True
+        if (act := function.replace("_", "")) in ACTIVATIONS:
+            if self.open is None:
+                raise InvalidData(
+                    f"layer {name} is {act}, and no layer with weights precedes it; add one."
+                )
+            self.hidden.append(replace(self.open, act=act))
+            self.open = None
+            return True
+        flattened = operation.shape == (data.shape[0], math.prod(data.shape[1:]))
+        plain = function in VIEWS and (flattened or operation.shape == data.shape)
+        return plain or operation.number is not None
+
+    def _open(self, layer: LayerSize) -> None:
+        if self.open is not None:
             raise InvalidData(
-                f"{where} has {kind}; the theory of the number of samples covers chains of "
-                "linear layers, convolutions, pooling and activations. Width and learning rate of any "
-                "module: solvable scale FILE.py:FUNCTION --width 256 1024, or width_rules."
+                f"layer {layer.name} follows layer {self.open.name} without an activation between them; "
+                "allowed: an activation after each layer."
             )
-        if entry:
-            name = operation.module or operation.function
-            yield {"name": name, **entry}, operation.shape[1:]
+        self.open = layer
 
+    def _note(self, sentence: str) -> None:
+        if sentence not in self.notes:
+            self.notes.append(sentence)
 
-def _layer(operation: Operation) -> dict[str, Any] | None:
-    """Describe an operation as a layer: empty for one that changes nothing, None for an unknown one."""
-    function, (data,) = operation.function.strip("_"), operation.data
-    weights = [
-        operand for operand in operation.operands if len(operand.shape) > 1 and operand.parameter
-    ]
-    if function == "linear" or (function in ("matmul", "addmm", "mm") and len(weights) == 1):
-        flat = len(data.shape) == 2
-        sizes = {"inputs": data.shape[-1], "size": operation.shape[-1]}
-        return {"kind": "linear"} | sizes if flat else None
-    if function in ("conv1d", "conv2d"):
-        return _convolution(operation, weights[0].shape)
-    if pool := re.fullmatch(r"(adaptive_)?(max|avg)_pool[12]d", function):
-        if pool[1]:
-            return {"kind": "pool", "output": _plain(_option(operation, 1, "output_size", None))}
-        kernel = _option(operation, 1, "kernel_size", None)
-        stride = _option(operation, 2, "stride", None) or kernel
-        padding = _option(operation, 3, "padding", 0)
-        named = {"kernel": kernel, "stride": stride, "padding": padding}
-        return {"kind": "pool"} | {key: _plain(value) for key, value in named.items()}
-    if "dropout" in function:
-        return {"kind": "dropout"}
-    if function in _NORMALISATIONS:
-        return {"kind": "normalisation"}
-    if (name := function.replace("_", "")) in ACTIVATIONS:
-        return {"kind": name}
-    if operation.shape == data.shape and (function in VIEWS or operation.number is not None):
-        return {}
-    flattened = operation.shape == (data.shape[0], math.prod(data.shape[1:]))
-    return {"kind": "flatten"} if function in VIEWS and flattened else None
+    def _slide(self, window: Sequence[int], step: Sequence[int]) -> None:
+        """Enlarge the receptive fields by a window, and their distances by its steps."""
+        sizes = zip(self.field, window, self.apart, strict=True)
+        self.field = [field + (side - 1) * apart for field, side, apart in sizes]
+        self.apart = [apart * by for apart, by in zip(self.apart, step, strict=True)]
 
+    def _convolution(self, operation: Operation, weight: Sequence[int], name: str) -> bool:
+        sides = len(weight) - 2
+        dilation = _spread(_option(operation, 5, "dilation", 1), sides)
+        if _option(operation, 6, "groups", 1) != 1 or max(dilation) > 1:
+            return False
+        self._slide(weight[2:], _spread(_option(operation, 3, "stride", 1), sides))
+        patch = self.inputs[0] * math.prod(map(min, self.field, self.inputs[1:]))
+        positions, apart = math.prod(operation.shape[2:]), math.prod(self.inputs) / patch
+        if positions > max(1, apart) and math.prod(operation.data[0].shape[2:]) > 1:
+            self._note(
+                f"patches of layer {name} overlap: its {positions} positions are counted as {apart:.3g} "
+                "patches without overlap"
+            )
+        self._open(LayerSize(name, weight[0], "", patch))
+        return True
 
-def _convolution(operation: Operation, weight: Sequence[int]) -> dict[str, Any] | None:
-    kernel = list(weight[2:])
-    if _option(operation, 6, "groups", 1) != 1:
-        return None
-    if any(step != 1 for step in _listed(_option(operation, 5, "dilation", 1))):
-        return None
-    stride, padding = _option(operation, 3, "stride", 1), _option(operation, 4, "padding", 0)
-    if padding == "same":
-        if any(size % 2 == 0 for size in kernel):
-            return None
-        padding = [size // 2 for size in kernel]
-    sizes = {"kernel": kernel, "stride": _listed(stride), "padding": _listed(padding)}
-    return {"kind": "conv", "size": weight[0]} | sizes
+    def _pool(self, operation: Operation, adaptive: bool, name: str) -> bool:
+        before, after = operation.data[0].shape[2:], operation.shape[2:]
+        if adaptive:
+            window = [-(-n // m) for n, m in zip(before, after, strict=True)]
+            step = [max(1, n // m) for n, m in zip(before, after, strict=True)]
+        else:
+            window = _spread(_option(operation, 1, "kernel_size", 1), len(before))
+            step = _spread(_option(operation, 2, "stride", None) or window, len(before))
+        self._slide(window, step)
+        held = self.open or (self.hidden[-1] if self.hidden else None)
+        if held is None or held.patch is None:
+            raise InvalidData(
+                f"layer {name} pools before any convolution; leave it out and reduce input_shape."
+            )
+        pooled = replace(held, pool=math.prod(after) == 1)
+        if self.open is not None:
+            self.open = pooled
+        else:
+            self.hidden[-1] = pooled
+        return True
+
+    def finish(self) -> ModelDescription:
+        """Return the description; the model must end with a linear readout."""
+        if not self.hidden:
+            raise InvalidData(
+                "the model has no hidden layer with an activation; allowed: at least one."
+            )
+        if self.open is None or self.open.patch is not None:
+            last = self.open or self.hidden[-1]
+            raise InvalidData(
+                f"the model ends with layer {last.name}, which is no linear readout; add one."
+            )
+        if self.open.width > 1:
+            self._note(
+                f"{self.open.width} outputs: the theory holds for one output, each with its own readout"
+            )
+        return ModelDescription(math.prod(self.inputs), tuple(self.hidden), tuple(self.notes))
 
 
 def _option(operation: Operation, place: int, name: str, default: Any) -> Any:
@@ -216,52 +249,7 @@ def _option(operation: Operation, place: int, name: str, default: Any) -> Any:
     return operation.options.get(name, operation.options.get(place, default))
 
 
-def _listed(sizes: Any) -> list[int]:
-    return [sizes] if isinstance(sizes, int) else list(sizes)
-
-
-def _plain(sizes: Any) -> Any:
-    return sizes if isinstance(sizes, int) else list(sizes)
-
-
-def _filled(entries: list[dict[str, Any]], act: str) -> list[dict[str, Any]]:
-    """Add an activation after each layer with weights that has none, except the last."""
-    if act not in ACTIVATIONS:
-        raise InvalidParameter(unknown_choice("act", act, tuple(ACTIVATIONS)))
-    filled: list[dict[str, Any]] = []
-    open_ = False
-    for entry in entries:
-        if entry["kind"] in ("linear", "conv"):
-            filled += [{"kind": act}] if open_ else []
-            open_ = True
-        elif entry["kind"] in ACTIVATIONS:
-            open_ = False
-        filled.append(entry)
-    return filled
-
-
-def _of_shapes(path: Path, act: str | None) -> ModelDescription:
-    """Build a model from the shapes of stored weights of linear layers."""
-    if act is None:
-        raise InvalidParameter(
-            f"{path} holds no activations; give the activation between its layers by act."
-        )
-    found = [stored for stored in iter_weights(path) if stored.is_matrix]
-    if not found:
-        raise InvalidData(f"{path} contains no matrix; allowed: weights of linear layers.")
-    for stored in found:
-        if len(stored.shape) != 2:
-            raise InvalidData(
-                f"{path}: {stored.name!r} has shape {stored.shape}, and its stride and padding are not "
-                "stored; allowed: matrices. Use describe_module(model).save('model.json')."
-            )
-    # Files sort names as text, so that 10.weight comes before 2.weight.
-    found.sort(key=lambda stored: [
-        (0, int(part), "") if re.fullmatch("[0-9]{1,9}", part) else (1, 0, part)
-        for part in re.split(r"([0-9]+)", stored.name)
-    ])  # fmt: skip
-    entries: list[dict[str, Any]] = [
-        {"kind": "linear", "name": stored.name, "inputs": stored.shape[1], "size": stored.shape[0]}
-        for stored in found
-    ]
-    return describe_layers(_filled(entries, act), found[0].shape[1])
+def _spread(sizes: Any, sides: int) -> list[int]:
+    """Return a size as one number per side."""
+    listed = [sizes] if isinstance(sizes, int) else list(sizes)
+    return listed * sides if len(listed) == 1 else listed

@@ -5,18 +5,17 @@ The exponent is the least, over patterns of feature learning, of the largest of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from solvable.errors import InvalidParameter, unknown_choice
-from solvable.plots.words import listed
 from solvable.scale.exponents.linear_forms import LinearForm
 from solvable.scale.phases.envelope import Piece, components, lower_envelope
-from solvable.scale.phases.line_equations import equation, power_equation
 from solvable.scale.phases.polygons import (
     Affine,
+    Border,
     Point,
     Polygon,
     area,
@@ -30,9 +29,7 @@ from solvable.scale.phases.polygons import (
 
 Candidates = Sequence[tuple[str, tuple[LinearForm, ...]]]
 Box = tuple[tuple[Fraction, Fraction], ...]  # lower and upper end of each axis
-INFINITESIMAL = (
-    "+0"  # symbol of the infinitesimal, a positive number below all other positive numbers
-)
+INFINITESIMAL = "+0"  # symbol of a positive number below all other positive numbers
 OPEN_BOX = (Fraction(0), Fraction(4))  # default ends of an axis
 
 
@@ -63,19 +60,15 @@ class Edge:
     """Segment of the border between two cells."""
 
     equation: str  # equation in exponents, such as "n1 = (1 + n2)/2"
-    powers: str  # equation in sizes, such as "N_1 = sqrt(N_2 d)"
     start: Point
     end: Point
-    cells: tuple[
-        int, int
-    ]  # numbers of the cells on the sides of small and large first symbol (else second symbol)
-    change: str  # how exponent and patterns change as this symbol grows
+    # numbers of the cells on the sides of small and large first symbol (else second symbol)
+    cells: tuple[int, int]
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields for JSON, with fractions as text."""
         ends = [[str(x) for x in point] for point in (self.start, self.end)]
-        named = {"equation": self.equation, "powers": self.powers, "change": self.change}
-        return {**named, "from": ends[0], "to": ends[1], "cells": list(self.cells)}
+        return {"equation": self.equation, "from": ends[0], "to": ends[1], "cells": [*self.cells]}
 
 
 @dataclass(frozen=True)
@@ -84,22 +77,19 @@ class Limit:
 
     name: str  # description of the invalid side, such as "width of layer 1 below d"
     equation: str
-    segment: tuple[
-        Point, ...
-    ]  # ends of the line within the box, or one point; empty on the box's border
     outside: Polygon  # polygon, within the box, in which the theory is not valid
 
 
 @dataclass(frozen=True)
 class PhaseDiagram:
-    """Diagram of the pattern of feature learning that needs the fewest samples, over two exponents."""
+    """Pattern of feature learning that needs the fewest samples, over one or two exponents."""
 
-    x: str  # symbols of the two axes
-    y: str
-    box: Box  # lower and upper end of both axes
+    axes: tuple[str, ...]  # symbols of the axes
+    box: Box  # lower and upper end of each axis
     point: dict[str, Fraction]  # values of symbols that are not axes
-    cells: tuple[Cell, ...]  # cells that cover the box without overlap, the largest first
-    edges: tuple[Edge, ...]
+    # cells that cover the box without overlap: the largest first, or in order along a single axis
+    cells: tuple[Cell, ...]
+    edges: tuple[Edge, ...] = ()  # borders of cells; empty with a single axis
     limits: tuple[Limit, ...] = ()  # limits of validity of the theory
 
     @property
@@ -107,63 +97,37 @@ class PhaseDiagram:
         """Area of the box."""
         return area(rectangle(*self.box))
 
-    def at(self, x: Fraction, y: Fraction) -> tuple[Fraction, tuple[str, ...]]:
+    @property
+    def breakpoints(self) -> tuple[Fraction, ...]:
+        """Values of a single axis at which the exponent's form or the patterns change."""
+        if len(self.axes) > 1:
+            return ()
+        return tuple(max(cell.pieces[0])[0] for cell in self.cells[:-1])
+
+    def at(self, *place: Fraction) -> tuple[Fraction, tuple[str, ...]]:
         """Return the exponent at a point of the box, and the patterns that attain it there."""
-        point = (Fraction(x), Fraction(y))
+        point = tuple(map(Fraction, place))
         around = [c for c in self.cells if any(contains(piece, point) for piece in c.pieces)]
         if not around:
+            ends = (
+                f"{axis} from {low} to {high}"
+                for axis, (low, high) in zip(self.axes, self.box, strict=True)
+            )
             raise InvalidParameter(
-                f"({x}, {y}) is outside the phase diagram; allowed: {self.x} {_ends(self.box[0])} and "
-                f"{self.y} {_ends(self.box[1])}. Ask for a larger box."
+                f"({', '.join(map(str, point))}) is outside the phase diagram; allowed: "
+                f"{' and '.join(ends)}. Ask for a larger box."
             )
         names = sorted({name for cell in around for name in cell.names})
-        return around[0].form(dict(zip((self.x, self.y), point, strict=True))), tuple(names)
+        return around[0].form(dict(zip(self.axes, point, strict=True))), tuple(names)
 
     def to_dict(self) -> dict[str, Any]:
         """Return cells, edges and limits for JSON, with fractions as text."""
         return {
-            "x": self.x,
-            "y": self.y,
+            "axes": list(self.axes),
             "box": [[str(end) for end in ends] for ends in self.box],
             "at": {symbol: str(x) for symbol, x in self.point.items()},
             "cells": [cell.to_dict() for cell in self.cells],
             "edges": [edge.to_dict() for edge in self.edges],
-            "limits": [{"name": limit.name, "equation": limit.equation} for limit in self.limits],
-        }
-
-
-@dataclass(frozen=True)
-class PhaseLine:
-    """Pattern of feature learning that needs the fewest samples, along one exponent."""
-
-    x: str
-    box: Box
-    point: dict[str, Fraction]  # values of symbols that are not axes
-    cells: tuple[Cell, ...]  # segments, in order along the axis
-    limits: tuple[Limit, ...] = ()
-
-    @property
-    def breakpoints(self) -> tuple[Fraction, ...]:
-        """Values of the symbol at which the exponent's form or the patterns change."""
-        return tuple(max(cell.pieces[0])[0] for cell in self.cells[:-1])
-
-    def at(self, x: Fraction) -> Fraction:
-        """Return the exponent at a point of the line."""
-        for cell in self.cells:
-            if contains(cell.pieces[0], (x,)):
-                return cell.form({self.x: x})
-        raise InvalidParameter(
-            f"{x} is outside the phase line; allowed: {self.x} {_ends(self.box[0])}. Ask for a wider "
-            "range."
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return cells and breakpoints for JSON, with fractions as text."""
-        return {
-            "x": self.x,
-            "box": [[str(end) for end in ends] for ends in self.box],
-            "at": {symbol: str(x) for symbol, x in self.point.items()},
-            "cells": [cell.to_dict() for cell in self.cells],
             "breakpoints": [str(place) for place in self.breakpoints],
             "limits": [{"name": limit.name, "equation": limit.equation} for limit in self.limits],
         }
@@ -171,22 +135,20 @@ class PhaseLine:
 
 def phase_diagram(
     candidates: Candidates,
-    x: str,
-    y: str,
-    *,
+    *axes: str,
     box: Mapping[str, tuple[Fraction, Fraction]] | None = None,
     point: Mapping[str, Fraction] | None = None,
     limits: Sequence[tuple[str, LinearForm]] = (),
 ) -> PhaseDiagram:
-    r"""Subdivide a rectangle by :math:`\min_c \max_{f \in c} f(x, y)`, exactly.
+    r"""Subdivide an interval or a rectangle by :math:`\min_c \max_{f \in c} f(x, y)`, exactly.
 
     Parameters
     ----------
     candidates : sequence of (str, tuple of LinearForm)
         Patterns, each with forms; the exponent of a pattern is its largest form. If a name occurs more
         than once, the least exponent counts.
-    x, y : str
-        Symbols of the axes.
+    *axes : str
+        Symbols of one or two axes.
     box : mapping of str to (Fraction, Fraction), optional
         Ends of the axes; default 0 to 4.
     point : mapping of str to Fraction, optional
@@ -202,7 +164,7 @@ def phase_diagram(
     Raises
     ------
     InvalidParameter
-        If x and y are the same or unknown, a symbol has no value, or the box is empty.
+        If axes are the same or unknown, a symbol has no value, or the box is empty.
 
     Notes
     -----
@@ -219,35 +181,31 @@ def phase_diagram(
     >>> diagram.at(Fraction(2), Fraction(3))
     (Fraction(3, 2), ('Sp-GP',))
     """
-    if x == y:
+    if len(set(axes)) < len(axes):
         raise InvalidParameter(
-            f"both axes of the phase diagram are {x!r}; allowed: two different symbols."
+            f"both axes of the phase diagram are {axes[0]!r}; allowed: two different symbols."
         )
-    axes, fixed, sides = _checked(candidates, (x, y), box, point)
-    pieces = _envelope(candidates, axes, fixed, sides)
-    numbers = components(pieces)
-    cells = [_cell(pieces, members, axes) for members in numbers]
-    order = sorted(range(len(cells)), key=lambda i: (-cells[i].area, cells[i].pieces))
-    cells = [cells[i] for i in order]
-    edges = [_edge(border, cells, axes) for border in borders(_owned(cells))]
-    found = _limits(limits, axes, fixed, sides)
-    return PhaseDiagram(x, y, sides, fixed, tuple(cells), tuple(edges), found)
-
-
-def phase_line(
-    candidates: Candidates,
-    x: str,
-    *,
-    box: Mapping[str, tuple[Fraction, Fraction]] | None = None,
-    point: Mapping[str, Fraction] | None = None,
-    limits: Sequence[tuple[str, LinearForm]] = (),
-) -> PhaseLine:
-    r"""Subdivide an interval by :math:`\min_c \max_{f \in c} f(x)`, exactly."""
-    axes, fixed, sides = _checked(candidates, (x,), box, point)
-    pieces = _envelope(candidates, axes, fixed, sides)
-    cells = [_cell(pieces, [i], axes) for i in range(len(pieces))]
-    cells.sort(key=lambda cell: min(cell.pieces[0]))
-    return PhaseLine(x, sides, fixed, tuple(cells), _limits(limits, axes, fixed, sides))
+    fixed, sides = _checked(candidates, axes, box, point)
+    region = rectangle(*sides)
+    named = (
+        (name, frozenset(_affine(form, axes, fixed) for form in forms))
+        for name, forms in candidates
+    )
+    pieces = lower_envelope(named, region)
+    found = tuple(
+        limit
+        for name, form in limits
+        if (limit := _limit(name, _affine(form, axes, fixed), axes, region)) is not None
+    )
+    if len(axes) == 1:
+        cells = [_cell(pieces, [i], axes) for i in range(len(pieces))]
+        cells.sort(key=lambda cell: min(cell.pieces[0]))
+        return PhaseDiagram(axes, sides, fixed, tuple(cells), (), found)
+    cells = [_cell(pieces, members, axes) for members in components(pieces)]
+    cells.sort(key=lambda cell: (-cell.area, cell.pieces))
+    owned = [(i, piece) for i, cell in enumerate(cells) for piece in cell.pieces]
+    edges = tuple(_edge(border, axes) for border in borders(owned))
+    return PhaseDiagram(axes, sides, fixed, tuple(cells), edges, found)
 
 
 def _checked(
@@ -255,7 +213,7 @@ def _checked(
     axes: tuple[str, ...],
     box: Mapping[str, tuple[Fraction, Fraction]] | None,
     point: Mapping[str, Fraction] | None,
-) -> tuple[tuple[str, ...], dict[str, Fraction], Box]:
+) -> tuple[dict[str, Fraction], Box]:
     """Check the axes, their ends, and the values of all other symbols."""
     symbols = sorted(
         {s for _, forms in candidates for form in forms for s in form.symbols - {INFINITESIMAL}}
@@ -279,7 +237,7 @@ def _checked(
                 "upper end."
             )
         sides.append((low, high))
-    return axes, fixed, tuple(sides)
+    return fixed, tuple(sides)
 
 
 def _affine(form: LinearForm, axes: Sequence[str], fixed: Mapping[str, Fraction]) -> Affine:
@@ -293,14 +251,12 @@ def _linear(form: Affine, axes: Sequence[str]) -> LinearForm:
     return LinearForm.of(form[0], dict(zip(axes, form[1:], strict=False)))
 
 
-def _envelope(
-    candidates: Candidates, axes: Sequence[str], fixed: Mapping[str, Fraction], sides: Box
-) -> list[Piece]:
-    named = (
-        (name, frozenset(_affine(form, axes, fixed) for form in forms))
-        for name, forms in candidates
-    )
-    return lower_envelope(named, rectangle(*sides))
+def _equation(line: Affine, axes: Sequence[str]) -> str:
+    """Write the line on which a form is zero, solved for its first axis, as in n1 = (n2+1)/2."""
+    form = _linear(line, axes)
+    slopes = dict(form.coefficients)
+    symbol = next(axis for axis in axes if axis in slopes)
+    return f"{symbol} = {LinearForm.symbol(symbol) - form / slopes[symbol]}"
 
 
 def _cell(pieces: Sequence[Piece], members: Sequence[int], axes: Sequence[str]) -> Cell:
@@ -309,67 +265,17 @@ def _cell(pieces: Sequence[Piece], members: Sequence[int], axes: Sequence[str]) 
     return Cell(_linear(first.form, axes), tuple(sorted(first.names)), tuple(polygons))
 
 
-def _owned(cells: Sequence[Cell]) -> list[tuple[int, Polygon]]:
-    return [(i, piece) for i, cell in enumerate(cells) for piece in cell.pieces]
-
-
-def _edge(border: Any, cells: Sequence[Cell], axes: Sequence[str]) -> Edge:
-    """Describe an edge: what changes as the first symbol (or else the second) grows."""
-    line = line_through(border.start, border.end)
-    rising = border.end[1] > border.start[1]
+def _edge(border: Border[int], axes: Sequence[str]) -> Edge:
     # The first symbol is small on the left of a rising line.
-    small, large = (
-        (border.left, border.right)
-        if rising or border.start[0] == border.end[0]
-        else (border.right, border.left)
-    )
-    grows = axes[0] if line[1] else axes[1]
-    change = f"as {grows} grows, {_change(cells[small], cells[large])}"
-    texts = equation(_linear(line, axes), axes), power_equation(_linear(line, axes), axes)
-    return Edge(*texts, border.start, border.end, (small, large), change)
+    rising = border.end[1] > border.start[1] or border.start[0] == border.end[0]
+    cells = (border.left, border.right) if rising else (border.right, border.left)
+    equation = _equation(line_through(border.start, border.end), axes)
+    return Edge(equation, border.start, border.end, cells)
 
 
-def _change(before: Cell, after: Cell) -> str:
-    gone = [name for name in before.names if name not in after.names]
-    new = [name for name in after.names if name not in before.names]
-    if before.form == after.form:
-        said = [f"{listed(gone)} no longer {_verb('tie', gone)}"] if gone else []
-        said += [f"{listed(new)} {_verb('tie', new)} as well"] if new else []
-        return " and ".join(said)
-    forms = f"the exponent is {after.form} instead of {before.form}"
-    if gone and new and len(gone) == len(before.names):
-        return f"{listed(gone)} {_verb('give', gone)} way to {listed(new)}: {forms}"
-    said = [f"{listed(gone)} {_verb('cost', gone)} more"] if gone else []
-    said += [f"{listed(new)} {_verb('tie', new)}"] if new else []
-    return f"{forms}{'; ' if said else ''}{' and '.join(said)}"
-
-
-def _verb(verb: str, names: Sequence[str]) -> str:
-    return verb if len(names) > 1 else f"{verb}s"
-
-
-def _limits(
-    limits: Iterable[tuple[str, LinearForm]],
-    axes: Sequence[str],
-    fixed: Mapping[str, Fraction],
-    sides: Box,
-) -> tuple[Limit, ...]:
-    lines = (_limit(name, _affine(form, axes, fixed), axes, sides) for name, form in limits)
-    return tuple(line for line in lines if line is not None)
-
-
-def _limit(name: str, form: Affine, axes: Sequence[str], sides: Box) -> Limit | None:
+def _limit(name: str, form: Affine, axes: Sequence[str], region: Polygon) -> Limit | None:
     """Return a limit of validity within the box, or None if the whole box is valid."""
-    box = rectangle(*sides)
-    outside = clip(box, tuple(-c for c in form))
-    if not outside or min(value(form, corner) for corner in box) >= 0:
+    outside = clip(region, tuple(-c for c in form))
+    if not outside or min(value(form, corner) for corner in region) >= 0:
         return None
-    on_line = tuple(corner for corner in outside if value(form, corner) == 0)
-    segment = on_line if len(on_line) == len(axes) else ()
-    return Limit(
-        name, equation(_linear(form, axes), axes) if any(form[1:]) else "", segment, outside
-    )
-
-
-def _ends(ends: tuple[Fraction, Fraction]) -> str:
-    return f"from {ends[0]} to {ends[1]}"
+    return Limit(name, _equation(form, axes) if any(form[1:]) else "", outside)

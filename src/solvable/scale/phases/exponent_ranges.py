@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from solvable.errors import InvalidParameter, unknown_choice
@@ -15,9 +15,7 @@ from solvable.scale.phases.diagram import (
     OPEN_BOX,
     Candidates,
     PhaseDiagram,
-    PhaseLine,
     phase_diagram,
-    phase_line,
 )
 
 Ends = Mapping[str, tuple[Fraction, Fraction]]
@@ -44,49 +42,24 @@ def validity(network: Description) -> list[tuple[str, LinearForm]]:
 
 
 def checked_box(
-    models: Sequence[Description],
-    axes: Sequence[str],
-    box: Ends | None,
-    point: Mapping[str, Fraction],
+    model: Description, axes: Sequence[str], box: Ends | None, point: Mapping[str, Fraction]
 ) -> dict[str, tuple[Fraction, Fraction]]:
-    """Check the ranges of the axes (default 0 to 1 for patches); they must contain a network."""
-    networks = [model for model in models if isinstance(model, Network)]
+    """Check the ranges of the axes (default 0 to 1 for patches): their corners must be networks."""
     found = dict(box or {})
-    for layer in (layer for network in networks for layer in network.layers):
-        for symbol in layer.reach.symbols.intersection(axes):
-            found.setdefault(symbol, (Fraction(0), Fraction(1)))
-    for name, form in (row for network in networks for row in _bounds(network)):
-        held = form.at({symbol: point[symbol] for symbol in form.symbols & point.keys() - {*axes}})
-        if held.symbols <= {*axes}:
-            ends = {symbol: found.get(symbol, OPEN_BOX) for symbol in held.symbols}
-            least = held.constant + sum(
-                (
-                    min(slope * Fraction(end) for end in ends[symbol])
-                    for symbol, slope in held.coefficients
-                ),
-                Fraction(0),
-            )
-            if least < 0 and held.symbols:
-                text = ", ".join(
-                    f"{symbol} from {low} to {high}" for symbol, (low, high) in sorted(ends.items())
-                )
+    layers = model.layers if isinstance(model, Network) else ()
+    for symbol in {symbol for layer in layers for symbol in layer.reach.symbols}:
+        found.setdefault(symbol, (Fraction(0), Fraction(1)))
+    # Sizes are linear in the symbols, so that they are largest and smallest at corners.
+    for corner in itertools.product(*(found.get(axis, OPEN_BOX) for axis in axes)):
+        there = model.at({**point, **dict(zip(axes, corner, strict=True))})
+        reach = [layer.reach for layer in getattr(there, "layers", ())]
+        for number, (before, after) in enumerate(itertools.pairwise(reach), 2):
+            if (after - before).constant < 0:
                 raise InvalidParameter(
-                    f"with {text} there is {name}; allowed: ranges without it. Narrow them with --range."
+                    f"layer {number} has patches of d^{after} after patches of d^{before} at an end of "
+                    "the range; allowed: patches that do not shrink. Narrow --range."
                 )
     return found
-
-
-def _bounds(network: Network) -> Iterator[tuple[str, LinearForm]]:
-    """Yield forms that must not be negative in a network; names state the violation."""
-    for number, layer in enumerate(network.layers, 1):
-        yield f"a width below 1 in layer {number}", layer.width
-        yield f"a patch below 1 in layer {number}", layer.reach
-        yield f"a patch beyond the input in layer {number}", LinearForm.of(1) - layer.reach
-    for number, (layer, after) in enumerate(itertools.pairwise(network.layers), 2):
-        yield (
-            f"a patch of layer {number} smaller than those of layer {number - 1}",
-            after.reach - layer.reach,
-        )
 
 
 def phases_of(
@@ -96,12 +69,12 @@ def phases_of(
     *,
     box: Ends | None = None,
     at: Mapping[str, Fraction] | None = None,
-) -> PhaseDiagram | PhaseLine:
+) -> PhaseDiagram:
     """Compute the phases of a network's sample exponent over one or two of its sizes, exactly.
 
     Parameters
     ----------
-    network : Network, Attention or OwnMonomials
+    network : Network or Attention
         Result of :func:`read_network` or :func:`network_of_flags`.
     x, y : str
         Symbols of the network's sizes. The symbol of a numeric width is n1, n2, ... by layer, or n for
@@ -113,7 +86,7 @@ def phases_of(
 
     Returns
     -------
-    PhaseDiagram or PhaseLine
+    PhaseDiagram
         Cells and edges with rational corners.
 
     Raises
@@ -135,8 +108,6 @@ def phases_of(
     for name in (*axes, *(at or {}), *(box or {})):
         if name not in model.symbols:
             raise InvalidParameter(unknown_choice("symbol", name[:60], model.symbols))
-    box = checked_box([model], axes, box, point)
-    rows = sample_forms(model)
-    if not y:
-        return phase_line(rows, x, box=box, point=point, limits=validity(model))
-    return phase_diagram(rows, x, y, box=box, point=point, limits=validity(model))
+    box = checked_box(model, axes, box, point)
+    limits = validity(model)
+    return phase_diagram(sample_forms(model), *axes, box=box, point=point, limits=limits)

@@ -64,7 +64,7 @@ def lazy_alignment(activations: tuple[str, ...], degree: int, dimension: float) 
         return float((limit + (at_near - limit) * near / dimension) / dimension**degree)
     # With |x|² = rho d, He_m(sqrt(rho d) xi_1) = sum_k a_k(rho) Y_k(xi) over spherical harmonics. K is
     # diagonal in them: <y, K, y> = E_(rho, rho') sum_k a_k(rho) a_k(rho') lambda_k(rho, rho')
-    # (scale 17).
+    # (scale 16).
     rho, chance = _radial_law(dimension)
     series = _kernel_series(activations, rho, degree + 24)
     total = np.zeros((rho.size, rho.size))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import log, sqrt
 from typing import Literal
@@ -25,20 +25,6 @@ LARGEST_STRENGTH = 50.0
 
 
 @dataclass(frozen=True)
-class Sizes:
-    """Numerical sizes of a network; with patches, the dimension is the number of inputs of a patch."""
-
-    dimension: float
-    widths: tuple[float, ...]
-    # factor of the alignment term: alpha² chi / sigma_a², times the number of patches
-    alignment: float
-    # True: irrelevant weights of specialised neurons keep their prior norm
-    frozen: bool = False
-    # True: the alignment from neurons that stay as in the prior is left out
-    one_route: bool = False
-
-
-@dataclass(frozen=True)
 class LayerNumbers:
     """Values of one layer: number M of neurons, strength mu, squared norm r of other weights, gain D."""
 
@@ -55,8 +41,8 @@ class Optimum:
     """Least energy of a pattern, and the minimiser."""
 
     energy: float
-    layers: tuple[LayerNumbers, ...]
-    parts: tuple[tuple[str, float], ...]
+    layer: LayerNumbers
+    cost: float  # part of the energy that the layer takes; the alignment takes the rest
 
 
 def best_neurons(each: float, lazy: float, gain: float, alignment: float, most: float) -> float:
@@ -146,76 +132,48 @@ class FirstLayer:
         return float(share @ (chance @ first**2 + chance @ second**2 - 2 * mean))
 
 
-def gain_cost(width: float, gain: float) -> float:
-    """Compute the cost N (D - 1 - ln D) / 2 of a gain D in all neurons (scale 15)."""
-    return width * (gain - 1 - log(gain)) / 2
-
-
-def two_layer(first: FirstLayer, sizes: Sizes, kind: Kind) -> Optimum:
-    """Minimise the energy of a pattern of a network with one hidden layer (scale 3)."""
-    (width,) = sizes.widths
+def optimum(first: FirstLayer, width: float, alignment: float, kind: Kind) -> Optimum:
+    """Minimise the energy of a pattern; ``alignment`` is alpha² chi / sigma_a², times the patches."""
+    # sum of the layer's cost and alignment / (2 <y, K, y>)   (scale 3)
     if kind == "GP":
-        energy = sizes.alignment / (2 * first.diffuse())
-        return Optimum(energy, (LayerNumbers("GP"),), (("alignment", energy),))
+        return Optimum(alignment / (2 * first.diffuse()), LayerNumbers("GP"), 0.0)
     if kind == "GFL":
-        return amplified(width, sizes.alignment, first.diffuse, first.dimension)
-    lazy = 0.0 if sizes.one_route else first.diffuse()
-    top = log(LARGEST_STRENGTH) if first.bounded else log(1e4) + log(sizes.alignment * width) / 4
-    return specialised(
-        kind,
-        width,
-        sizes.alignment,
-        lazy,
-        lambda u, r: (first.cost(u, r), first.squared(u, r) / width - lazy / width),
-        [(-log(first.dimension) / 2 - 6, max(top, 1.0)), rest_range(sizes.frozen)],
-        (-1.5, -0.4, 0.0),
-    )
+        return _amplified(first, width, alignment)
+    return _specialised(first, width, alignment, kind)
 
 
-def specialised(
-    kind: Kind,
-    width: float,
-    alignment: float,
-    lazy: float,
-    neuron: Callable[[float, float], tuple[float, float]],
-    bounds: list[tuple[float, float]],
-    rests: Sequence[float],
-) -> Optimum:
-    """Minimise the energy of M neurons at (u, r); ``neuron`` gives the cost and gain of each neuron."""
+def _specialised(first: FirstLayer, width: float, alignment: float, kind: Kind) -> Optimum:
+    """Minimise the energy over the number M of neurons, their strength u and other weights r."""
+    lazy = first.diffuse()
 
     def parts(place: np.ndarray) -> tuple[float, float, float]:
-        each, gain = neuron(*np.exp(place))
+        u, r = np.exp(place)
+        each, gain = first.cost(u, r), (first.squared(u, r) - lazy) / width
         neurons = max(width, 1.0)
         if kind != "Mag":
             neurons = best_neurons(each, lazy, gain, alignment, width)
         return neurons, neurons * each, alignment / (2 * (lazy + neurons * gain))
 
-    grid = [[u, r] for u in np.linspace(*bounds[0], 25) for r in rests]
+    top = log(LARGEST_STRENGTH) if first.bounded else log(1e4) + log(alignment * width) / 4
+    bounds = [(-log(first.dimension) / 2 - 6, max(top, 1.0)), (-6.0, 2.0)]
+    grid = [[u, r] for u in np.linspace(*bounds[0], 25) for r in (-1.5, -0.4, 0.0)]
     grid.sort(key=lambda start: sum(parts(np.array(start))[1:]))
-    energy, place = least(lambda p: sum(parts(p)[1:]), bounds, grid[: len(rests)])
-    neurons, layer, left = (float(part) for part in parts(place))
-    numbers = LayerNumbers(kind, 1, neurons, float(np.exp(place[0])), float(np.exp(place[1])))
-    return Optimum(energy, (numbers,), (("layer 1", layer), ("alignment", left)))
+    energy, place = least(lambda p: sum(parts(p)[1:]), bounds, grid[:3])
+    neurons, layer, _ = (float(part) for part in parts(place))
+    strength, rest = (float(value) for value in np.exp(place))
+    return Optimum(energy, LayerNumbers(kind, 1, neurons, strength, rest), layer)
 
 
-def rest_range(frozen: bool) -> tuple[float, float]:
-    """Return bounds for log r, where r is the squared norm of a specialised neuron's other weights."""
-    return (0.0, 0.0) if frozen else (-6.0, 2.0)
-
-
-def amplified(
-    width: float, alignment: float, diffuse: Callable[[float], float], largest: float
-) -> Optimum:
+def _amplified(first: FirstLayer, width: float, alignment: float) -> Optimum:
     """Minimise the energy over the gain by which all neurons amplify one direction."""
 
     def parts(place: np.ndarray) -> tuple[float, float]:
         gain = float(np.exp(place[0]))
-        return gain_cost(width, gain), alignment / (2 * diffuse(gain))
+        # N (D - 1 - ln D) / 2   (scale 15)
+        return width * (gain - 1 - log(gain)) / 2, alignment / (2 * first.diffuse(gain))
 
-    highest = log(largest) + 4
+    highest = log(first.dimension) + 4
     grid = np.linspace(0.0, highest, 30)
     start = min(grid, key=lambda g: sum(parts(np.array([g]))))
     energy, place = least(lambda p: sum(parts(p)), [(0.0, highest)], [[start]])
-    layer, left = parts(place)
-    numbers = LayerNumbers("GFL", 1, gain=float(np.exp(place[0])))
-    return Optimum(energy, (numbers,), (("layer 1", layer), ("alignment", left)))
+    return Optimum(energy, LayerNumbers("GFL", 1, gain=float(np.exp(place[0]))), parts(place)[0])

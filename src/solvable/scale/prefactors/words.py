@@ -5,31 +5,29 @@ from __future__ import annotations
 from math import log
 
 from solvable.plots.tables import Column, Table
-from solvable.scale.exponents.linear_forms import power
 from solvable.scale.prefactors.pattern_sums import LayerNumbers
-from solvable.scale.prefactors.samples_at_sizes import Numbers, Tie
+from solvable.scale.prefactors.samples_at_sizes import Numbers
 
 
 def number_table(found: Numbers) -> Table:
     """Build the table of patterns with energy, samples and each layer's values, cheapest first."""
-    layers = [f"layer {number}" for number in range(1, len(found.patterns[0].layers) + 1)]
     table = Table(
         "pattern",
         Column("energy", right=True),
         Column("samples", right=True),
         Column("times", right=True),
-        *layers,
+        "layer 1",
         title="Patterns at these sizes",
     )
     for row in found.patterns:
-        texts = [layer_words(layer) for layer in row.layers]
-        table.add(row.name, size(row.energy), size(row.samples), f"{row.factor:.3g}", *texts)
+        numbers = size(row.energy), size(row.samples), f"{row.factor:.3g}"
+        table.add(row.name, *numbers, layer_words(row.layer))
     if found.exact is not None:
         exact = found.exact
         samples = found.winner.samples * exact.energy / found.winner.energy
-        texts = [layer_words(LayerNumbers("Sp", 1, exact.neurons, exact.strength, exact.rest))]
+        layer = layer_words(LayerNumbers("Sp", 1, exact.neurons, exact.strength, exact.rest))
         factor = exact.energy / found.winner.energy
-        table.add("exact", size(exact.energy), size(samples), f"{factor:.3g}", *texts)
+        table.add("exact", size(exact.energy), size(samples), f"{factor:.3g}", layer)
     return table
 
 
@@ -43,8 +41,8 @@ def layer_words(layer: LayerNumbers) -> str:
     return f"M = {layer.neurons:.3g}, mu = {layer.strength:.3g}{rest}"
 
 
-def number_sentences(found: Numbers) -> list[str]:
-    """Write the winning pattern, its margin, and the exact energy."""
+def number_sentence(found: Numbers) -> str:
+    """Write the winning pattern, and how its energy gives the number of samples."""
     sizes = ", ".join(f"{name} = {value:g}" for name, value in found.sizes.items())
     winner = found.winner
     rule = (
@@ -53,25 +51,10 @@ def number_sentences(found: Numbers) -> list[str]:
         else f"cross-entropy over {found.classes} classes: kappa E / (log {found.classes} + the loss of "
         f"prior logits of variance {found.k - 1:.4g})"
     )
-    said = [
+    return (
         f"At {sizes}, {winner.name} has the least energy, {size(winner.energy)}. Below "
         f"{size(winner.samples)} samples no alignment is expected ({rule})."
-    ]
-    same = [row.name for row in found.patterns[1:] if row.factor <= 1.001]
-    if same:
-        said.append(f"Equal within 0.1 % of the energy at these sizes: {', '.join(same)}.")
-    if len(found.patterns) > len(same) + 1:
-        second = found.patterns[len(same) + 1]
-        said.append(
-            f"The next pattern is {second.name}, with {second.factor:.3g} times the energy."
-        )
-    if found.exact is not None:
-        factor = winner.energy / found.exact.energy
-        said.append(
-            f"The exact large-deviation energy is {size(found.exact.energy)}; the energy of the winner "
-            f"is {factor:.3g} times the exact one."
-        )
-    return said
+    )
 
 
 def class_sentence(classes: int) -> str:
@@ -86,18 +69,6 @@ def class_sentence(classes: int) -> str:
 def samples_sentence(found: Numbers) -> str:
     """State the least number of samples at the given sizes."""
     return f"At the sizes given it takes at least {size(found.winner.samples)} samples."
-
-
-def tie_sentence(tie: Tie) -> str:
-    """Write the energies of the patterns that tie in exponents, cheapest first."""
-    rows = list(tie.coefficients.items())
-    texts = [f"{name} {value:.4g}" for name, value in rows[1:6]]
-    more = f" and {len(rows) - 6} more" if len(rows) > 6 else ""
-    name, value = rows[0]
-    return (
-        f"Exponents tie. With prefactors, at d = {tie.dimension:g}, {name} has the least energy, "
-        f"{value:.4g} {power('d', tie.exponent)}; then follow {', '.join(texts)}{more}."
-    )
 
 
 def size(value: float) -> str:

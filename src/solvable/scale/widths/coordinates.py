@@ -14,9 +14,11 @@ from solvable.fitting.devices import import_torch
 from solvable.paths import error_line
 from solvable.plots.figure import Figure, Series
 from solvable.plots.tables import Column, Table
+from solvable.scale.forward_pass import Batch, run
 from solvable.scale.widths.factors import IN_TORCH, check_optimiser
 from solvable.scale.widths.rules import (
     Make,
+    WidthRules,
     batch_of,
     groups_of,
     made,
@@ -257,14 +259,12 @@ def coordinate_check(
     with _seeded(torch):
         torch.manual_seed(seed)
         grown = _grown(make, widths)
-        if corrected:
-            missing = _unapplied(make, widths, optimiser)
         for width in widths:
+            rules = _rules(make, widths[0], width, optimiser) if corrected else None
+            missing = rules[1] if rules else ()
             rows = [
-                _trained(
-                    torch, make, widths[0], width, corrected, optimiser, rate, grown, (seed, number)
-                )
-                for number in range(seeds)
+                _trained(torch, make, width, rules and rules[0], optimiser, rate, grown, number)
+                for number in range(1000 * seed, 1000 * seed + seeds)
             ]
             layers = [name for name, _ in rows[0][0]]
             counts.append([count for _, count in rows[0][0]])
@@ -284,9 +284,11 @@ def coordinate_check(
     return found
 
 
-def _unapplied(make: Make, widths: Sequence[int], optimiser: str) -> tuple[str, ...]:
-    """Name the numbers of ``forward`` that :func:`multiplied` cannot apply."""
-    (module, inputs), (base, base_inputs) = made(make, widths[-1]), made(make, widths[0])
+def _rules(
+    make: Make, base_width: int, width: int, optimiser: str
+) -> tuple[WidthRules, tuple[str, ...]]:
+    """Compute the rules of a width, and name the numbers of ``forward`` that the check cannot apply."""
+    (module, inputs), (base, base_inputs) = made(make, width), made(make, base_width)
     rules = width_rules(module, base, optimiser=optimiser, inputs=inputs, base_inputs=base_inputs)
     kinds = [type(part).__name__ for part in module.modules()]
     linear = {id(part.weight) for part in module.modules() if type(part).__name__ == "Linear"}
@@ -295,7 +297,7 @@ def _unapplied(make: Make, widths: Sequence[int], optimiser: str) -> tuple[str, 
              if row.output != 1 and id(held[row.name]) not in linear]  # fmt: skip
     if abs(rules.queries - 1) > 1e-9 and "MultiheadAttention" not in kinds:
         found.append("the number of the queries")
-    return tuple(found)
+    return rules, tuple(found)
 
 
 @contextmanager
@@ -311,25 +313,17 @@ def _seeded(torch: Any) -> Iterator[None]:
 def _trained(
     torch: Any,
     make: Make,
-    base_width: int,
     width: int,
-    corrected: bool,
+    rules: WidthRules | None,
     optimiser: str,
     rate: float,
     grown: int | None,
-    seed: tuple[int, int],
+    number: int,
 ) -> tuple[list[tuple[str, int]], list[list[float]], list[list[float]]]:
     """Train one module for some steps; return layers with their units, and sizes and changes by step."""
-    number = 1000 * seed[0] + seed[1]
-    torch.manual_seed(number)
-    base, base_inputs = made(make, base_width)
     torch.manual_seed(number)
     module, inputs = made(make, width)
-    rules = None
-    if corrected:
-        rules = width_rules(
-            module, base, optimiser=optimiser, inputs=inputs, base_inputs=base_inputs
-        )
+    if rules is not None:
         rescale_start(module, rules)
         groups = groups_of(rules, module, rate, 0.0)
     else:
@@ -381,9 +375,9 @@ def _first_tensor(output: Any) -> Any:
     return next((found for part in parts if (found := _first_tensor(part)) is not None), None)
 
 
-def _outputs(module: Any, batch: Sequence[Any]) -> Any:
+def _outputs(module: Any, batch: Batch) -> Any:
     """Run a module, and return the array of its outputs."""
-    found = _first_tensor(module(*batch))
+    found = _first_tensor(run(module, batch))
     if found is None:
         raise InvalidData(
             f"{type(module).__name__} returns no array of numbers with a row for each input; allowed: "
@@ -441,7 +435,11 @@ def _watched(torch: Any, module: Any) -> Iterator[list[tuple[str, Any]]]:
     last: list[Any] = []
     handles = []
     for name, part in module.named_modules():
-        if name and next(part.parameters(recurse=False), None) is None:
+        weights = next(part.parameters(recurse=False), None) is not None
+        # parametrisations return weights, not outputs
+        if "parametrizations" in name or (
+            name and not weights and not hasattr(part, "parametrizations")
+        ):
             continue
 
         def keep(part: Any, args: Any, output: Any, name: str = name) -> None:

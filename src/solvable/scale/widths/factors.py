@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from solvable.errors import InvalidParameter, unknown_choice
@@ -18,6 +18,8 @@ from solvable.scale.widths.roles import WidthParameter
 Optimiser = Literal["sgd", "adam", "adamw"]
 
 ADAPTIVE = ("adam", "adamw")
+
+SUMMING = ("hidden", "output", "shared")  # roles of weights that sum over the width
 
 IN_TORCH: Mapping[str, str] = {"sgd": "SGD", "adam": "Adam", "adamw": "AdamW"}
 
@@ -70,12 +72,13 @@ def factors_of(parameter: WidthParameter, optimiser: Optimiser) -> Factors:
     held, theta = parameter, parameter.multiplier
     wanted = wanted_scale(held) / theta  # (widths 1), (widths 2)
     if optimiser in ADAPTIVE:
-        # hidden and output weights 1 / fan_in, all others 1 (widths 1)
-        rate = (1 / held.fan_in if held.role in ("hidden", "output") else 1.0) / theta
+        # weights that sum over the width 1 / fan_in, all others 1 (widths 1)
+        rate = (1 / held.fan_in if held.role in SUMMING else 1.0) / theta
     else:
         # hidden fan_out / fan_in, output 1 / fan_in, input and vectors fan_out (widths 1)
         rate = {
             "hidden": held.fan_out / held.fan_in,
+            "shared": held.fan_in**-0.5,
             "output": 1 / held.fan_in,
             "fixed": 1.0,
         }.get(held.role, held.fan_out) / theta**2
@@ -86,12 +89,35 @@ def factors_of(parameter: WidthParameter, optimiser: Optimiser) -> Factors:
     return Factors(held, wanted / nearest_power(held), rate, 1 / rate, output)
 
 
+def normalised_factors(
+    direction: WidthParameter, length: WidthParameter, optimiser: Optimiser
+) -> tuple[Factors, Factors]:
+    r"""Compute the factors of a weight :math:`g v/|v|`, with lengths g and directions v of its rows.
+
+    It acts as :math:`\theta v` with :math:`\theta=g/|v|`. The scale of v has no effect: g takes the
+    factor of the initial scale.
+    """
+    scale = wanted_scale(direction) / nearest_power(direction)
+    rate = factors_of(replace(direction, multiplier=scale), optimiser).rate
+    multiplier, depth = direction.multiplier, length.depth
+    if optimiser in ADAPTIVE:
+        # a step keeps its size relative to g, which is |v| = fan_in^(1/2) times a wanted entry
+        of_length = direction.fan_in**0.5 * wanted_scale(direction) / multiplier / depth**0.5
+    else:
+        grown = 1 / direction.fan_in if direction.role == "output" else direction.fan_out
+        of_length = grown / multiplier**2
+    return (
+        Factors(direction, 1.0, rate, 1 / rate),
+        Factors(length, scale / multiplier, of_length, 1 / of_length),
+    )
+
+
 def wanted_scale(parameter: WidthParameter) -> float:
     """Wanted standard deviation of the entries, times their multiplier, over that of the base."""
     # hidden fan_in^(-1/2), output 1 / fan_in, all others 1 (widths 1)
-    return {"hidden": parameter.fan_in**-0.5, "output": 1 / parameter.fan_in}.get(
-        parameter.role, 1.0
-    )
+    if parameter.role in ("hidden", "shared"):
+        return parameter.fan_in**-0.5
+    return 1 / parameter.fan_in if parameter.role == "output" else 1.0
 
 
 def nearest_power(parameter: WidthParameter) -> float:

@@ -114,6 +114,28 @@ def _scores_of(operations: Sequence[Operation], place: int) -> tuple[bool, float
     return ended, number
 
 
+def feeds_attention(operations: Sequence[Operation], place: int) -> bool:
+    """Return True if the result of a layer is read as queries, keys or values, before any other layer."""
+    passed, weights = (
+        {place},
+        set[int](),
+    )  # weights: attention weights, which are results of a softmax
+    for later in range(place + 1, len(operations)):
+        operation = operations[later]
+        origins = {operand.origin for operand in operation.operands}
+        layer = any(operand.parameter and len(operand.shape) > 1 for operand in operation.operands)
+        if operation.function == "softmax" or (weights & origins and _passes(operation)):
+            weights.add(later)
+        elif passed & origins and operation.function == "scaled_dot_product_attention":
+            return True
+        elif passed & origins and _is_product(operation):
+            if weights & origins or _scores_of(operations, later)[0]:
+                return True
+        elif passed & origins and not layer and operation.function not in _ENDS:
+            passed.add(later)
+    return False
+
+
 def score_scale(operations: Sequence[Operation]) -> tuple[float, float] | None:
     """Return the size of an attention head and the number that scales its scores; None without."""
     for place, operation in enumerate(operations):

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from solvable.errors import InvalidData
 from solvable.scale.forward_pass import Operand, Operation
-from solvable.scale.widths.numbers_in_forward import BY_ENTRIES, multipliers
+from solvable.scale.widths.numbers_in_forward import BY_ENTRIES, feeds_attention, multipliers
 
 Axes = tuple[tuple[int, ...], tuple[int, ...] | None]  # None: all axes are outputs
 
-Role = Literal["input", "hidden", "output", "vector", "fixed", "tied"]
+Role = Literal["input", "hidden", "output", "vector", "fixed", "tied", "shared"]
 
 ROLES: Mapping[str, str] = {
     "input": "from inputs of fixed size to the width",
@@ -22,6 +22,7 @@ ROLES: Mapping[str, str] = {
     "vector": "one number a unit: biases, gains, positions",
     "fixed": "does not grow with the width",
     "tied": "used as input and as output",
+    "shared": "from the width to keys or values of fixed size, which many heads read",
 }
 
 # Axes of a weight: those that it sums over (inputs of the layer), and those of its outputs.
@@ -32,6 +33,7 @@ _AXES: Mapping[str, Mapping[int | str, tuple[tuple[int, ...], tuple[int, ...]]]]
     **{f"conv_transpose{n}d": {1: _TRANSPOSED, "weight": _TRANSPOSED} for n in (1, 2, 3)},
     "embedding": {1: _TRANSPOSED, "weight": _TRANSPOSED},
     "embedding_bag": {1: _TRANSPOSED, "weight": _TRANSPOSED},
+    "bilinear": {2: ((1, 2), (0,)), "weight": ((1, 2), (0,))},
 }
 _MATRIX_PRODUCTS = ("matmul", "__matmul__", "mm", "bmm", "addmm", "baddbmm", "__rmatmul__")
 _VECTOR_PRODUCTS = ("mv", "dot", "vdot", "inner", *_MATRIX_PRODUCTS)
@@ -61,9 +63,15 @@ class WidthParameter:
 
 
 def parameter_roles(
-    module: Any, base: Any, operations: Sequence[Operation], base_operations: Sequence[Operation]
+    module: Any,
+    base: Any,
+    operations: Sequence[Operation],
+    base_operations: Sequence[Operation],
+    lengths: Container[str] = (),
 ) -> tuple[WidthParameter, ...]:
     """Find the role of each parameter, from its use in the forward pass and the axes that grow.
+
+    Lengths of weight_norm are vectors.
 
     Raises
     ------
@@ -88,7 +96,7 @@ def parameter_roles(
     for name, parameter in ours.items():
         place, depth = places[name]
         shape, base_shape = tuple(parameter.shape), tuple(theirs[place].shape)
-        role, fan_in, fan_out = _role(name, shape, base_shape, operations)
+        role, fan_in, fan_out = _role(name, shape, base_shape, operations, name in lengths)
         multiplier = now.get(name, 1.0) / before.get(place, 1.0)
         (new, new_error), (old, old_error) = _spread(parameter), _spread(theirs[place])
         usual = _fan_in_of_layer(name, operations, ours) / _fan_in_of_layer(
@@ -112,6 +120,8 @@ def _fan_in_of_layer(name: str, operations: Sequence[Operation], parameters: Any
             for operand in operation.operands:
                 if operand.parameter and len(operand.shape) > 1:
                     inputs, _ = _use(operation, operand) or ((), ())
+                    if operation.function == "bilinear":
+                        inputs = inputs[:1]  # torch draws its entries so
                     shape = parameters[operand.parameter].shape
                     return float(math.prod(shape[axis] for axis in inputs))
     return 1.0
@@ -159,7 +169,11 @@ def _spread(parameter: Any) -> tuple[float, float]:
 
 
 def _role(
-    name: str, shape: Sequence[int], base_shape: Sequence[int], operations: Sequence[Operation]
+    name: str,
+    shape: Sequence[int],
+    base_shape: Sequence[int],
+    operations: Sequence[Operation],
+    length: bool,
 ) -> tuple[Role, float, float]:
     """Return the role of a parameter, and by how much its inputs and its outputs grow."""
     if len(shape) != len(base_shape):
@@ -168,6 +182,9 @@ def _role(
     grown = {axis for axis, ratio in enumerate(growth) if not math.isclose(ratio, 1)}
     if not grown:
         return "fixed", 1.0, 1.0
+    if length:
+        return "vector", 1.0, math.prod(growth)
+    places = [place for place, row in enumerate(operations) if row.reads(name)]
     uses = [
         _use(operation, operand)
         for operation in operations
@@ -201,6 +218,8 @@ def _role(
             roles["output" if fan_in != 1 else "input"] = (fan_in, fan_out)
     if len(roles) == 1:
         ((role, (fan_in, fan_out)),) = roles.items()
+        if role == "output" and all(feeds_attention(operations, place) for place in places):
+            role = "shared"
         return role, fan_in, fan_out
     if set(roles) <= {"input", "vector", "output"} and "output" in roles:
         return "tied", roles["output"][0], roles["output"][0]

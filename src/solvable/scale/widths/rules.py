@@ -12,12 +12,13 @@ from typing import Any
 from solvable.errors import InvalidData, InvalidParameter
 from solvable.fitting.devices import import_torch
 from solvable.paths import error_line
-from solvable.scale.forward_pass import Operation, example_inputs, read_forward
+from solvable.scale.forward_pass import Batch, Operation, example_inputs, read_forward
 from solvable.scale.widths.factors import (
     Factors,
     Optimiser,
     check_optimiser,
     factors_of,
+    normalised_factors,
     parametrisation,
 )
 from solvable.scale.widths.numbers_in_forward import score_scale, sums_over_width
@@ -87,7 +88,7 @@ def width_rules(
         The module, and the module at the width at which the learning rate was chosen. Neither is trained.
     optimiser : {"adamw", "adam", "sgd"}
         Optimiser.
-    inputs, base_inputs : tensor or tuple of tensors, optional
+    inputs, base_inputs : tensor, tuple of tensors, or mapping of names to tensors, optional
         One batch for each module; drawn from the first layer if left out.
 
     Returns
@@ -122,9 +123,9 @@ def width_rules(
             raise InvalidData(
                 f"the module is a {type(given).__name__}; allowed: a torch.nn.Module."
             )
-    operations, _ = read_forward(module, batch_of(module, inputs))
+    operations, lengths = read_forward(module, batch_of(module, inputs))
     before, _ = read_forward(base, batch_of(base, base_inputs))
-    roles = parameter_roles(module, base, operations, before)
+    roles = parameter_roles(module, base, operations, before, lengths)
     if all(row.shape == row.base_shape and row.depth == 1 for row in roles):
         same = all(a is b for a, b in zip(module.parameters(), base.parameters(), strict=True))
         if same and next(module.parameters(), None) is not None:
@@ -141,8 +142,13 @@ def width_rules(
             "the number of blocks differs, and the forward pass has no residual connections; allowed: "
             "factors with the depth of residual networks alone."
         )
+    factors = {row.name: factors_of(row, chosen) for row in roles}
+    held = {row.name: row for row in roles}
+    for length, direction in lengths.items():
+        pair = normalised_factors(held[direction], held[length], chosen)
+        factors |= {row.name: row for row in pair}
     return WidthRules(
-        tuple(factors_of(row, chosen) for row in roles),
+        tuple(factors.values()),
         chosen,
         parametrisation(roles),
         counts,
@@ -152,10 +158,12 @@ def width_rules(
     )
 
 
-def batch_of(module: Any, inputs: Any, *, rows: int = 2) -> tuple[Any, ...]:
-    """Return a batch as a tuple of tensors, drawn for the first layer if there is none."""
+def batch_of(module: Any, inputs: Any, *, rows: int = 2) -> Batch:
+    """Return a batch as a tuple or mapping of tensors, drawn for the first layer if there is none."""
     if inputs is None:
         return (example_inputs(module, rows=rows),)
+    if isinstance(inputs, Mapping):
+        return inputs
     return tuple(inputs) if isinstance(inputs, (list, tuple)) else (inputs,)
 
 
@@ -226,7 +234,7 @@ def optimiser_groups(
         Learning rate at the base width, above 0.
     weight_decay : float
         Weight decay at the base width, from 0.
-    inputs, base_inputs : tensor or tuple of tensors, optional
+    inputs, base_inputs : tensor, tuple of tensors, or mapping of names to tensors, optional
         One batch for each module; drawn from the first layer if left out.
 
     Returns

@@ -1,16 +1,12 @@
-"""Text, tables and files of ``solvable scale --width`` and ``--check``."""
+"""Text and tables of ``solvable scale --width`` and ``--check``."""
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from solvable.errors import InvalidParameter
-from solvable.paths import whole_directory
-from solvable.plots.files import write_atomically, write_figures
 from solvable.plots.prose import Part, section
 from solvable.plots.tables import Cell, Column, Table
 from solvable.plots.words import counted, listed
@@ -18,7 +14,11 @@ from solvable.scale.widths.coordinates import CoordinateCheck
 from solvable.scale.widths.factors import IN_TORCH
 from solvable.scale.widths.rules import WidthRules
 
-FORMAT = "solvable-widths-1"
+KIND = (
+    "Factors that carry a learning rate from one width to another; they do not choose the rate, and are "
+    "no promise of a lower loss."
+)
+"""First line of an answer: what kind of answer it is, and what it is not."""
 
 NAMED = 3  # parameters that a row of the table names
 
@@ -116,7 +116,8 @@ def text(
     files: Sequence[Path],
 ) -> list[Part]:
     """Compose the answer in the terminal."""
-    parts: list[Part] = [Cell(headline(rules, widths), "bold"), "", rule_table(rules)]
+    parts: list[Part] = [Cell(KIND, "dim"), Cell(headline(rules, widths), "bold")]
+    parts += ["", rule_table(rules)]
     parts += section("What was read", rule_sentences(rules))
     parts += section("In Python", ())
     parts += [f"  {line}" for line in recipe(rules, widths, function)]
@@ -134,19 +135,3 @@ def content(
     """Return the JSON of the answer."""
     held = {"widths": list(widths), **rules.to_dict(), "samples": samples}
     return held | ({"checks": [check.to_dict() for check in checks]} if checks else {})
-
-
-def write_files(
-    directory: Path, answer: dict[str, Any], checks: Sequence[CoordinateCheck]
-) -> list[Path]:
-    """Write result.json and the figures of the checks into a directory that is new or of this command."""
-    if directory.exists() and not (directory / "result.json").exists() and any(directory.iterdir()):
-        raise InvalidParameter(
-            f"--output is {str(directory)!r}, which holds other files; allowed: a new or empty directory."
-        )
-    with whole_directory(directory) as draft:
-        body = json.dumps({"format": FORMAT, **answer}, allow_nan=False, indent=1) + "\n"
-        write_atomically(draft / "result.json", body.encode())
-        figures = write_figures([check.figure() for check in checks], draft)
-        names = [path.relative_to(draft) for path in figures]
-    return [directory / "result.json", *(directory / name for name in names)]
