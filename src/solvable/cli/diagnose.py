@@ -112,7 +112,7 @@ def diagnose(
         End with status 1 if a matrix has entries that are not finite, dead rows, or (with --initial) has
         lost half of its directions.
     details
-        Also print each matrix's size, lead, noise, shrinkage and tail exponent.
+        Also print each matrix's size, noise, shrinkage and tail exponent.
     csv
         Print only the table, as in rows.csv.
     json
@@ -127,7 +127,6 @@ def diagnose(
     from solvable.arrays import check_integer
     from solvable.cli.checkpoints import follow
     from solvable.cli.terminal import note, status_line, write, write_json
-    from solvable.diagnose.answer_text import diagnosis_text
     from solvable.diagnose.attention.heads_of_file import AttentionRequest
     from solvable.diagnose.checkpoints.series import is_series
     from solvable.diagnose.job_sizes import memory_limit
@@ -135,6 +134,7 @@ def diagnose(
     from solvable.diagnose.matrices_of_file import announced, diagnose_whole, opened
     from solvable.diagnose.measured_ranks import evaluations_of, load_function, measure_ranks
     from solvable.diagnose.report import reserved_directory, write_files
+    from solvable.diagnose.view import diagnosis_text
     from solvable.diagnose.words import alarms
     from solvable.errors import InvalidParameter
     from solvable.progress import progress_bar
@@ -214,7 +214,7 @@ def diagnose(
     elif csv:
         write(files.rows.read_text().rstrip("\n"))
     elif not quiet:
-        write(*diagnosis_text(found, files, sys.stdout, details=details))
+        write(*diagnosis_text(found, files.to_dict(), sys.stdout, details=details))
     if not found.complete:
         raise KeyboardInterrupt
     return 1 if check and alarms(found) else 0

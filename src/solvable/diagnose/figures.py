@@ -1,12 +1,19 @@
-"""Figures of a diagnosis: a spectrum with its fitted law."""
+"""Figures of a diagnosis: a spectrum with its fitted law, numbers against depth, attention heads."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
 import numpy as np
 
-from solvable.diagnose.diagnosis import MatrixDiagnosis
+from solvable.diagnose.diagnosed import Diagnosed
+from solvable.diagnose.diagnosis import HeadDiagnosis, MatrixDiagnosis
 from solvable.plots.figure import Figure, Marker, Series
 from solvable.plots.layout import Scale
+from solvable.plots.palette import COLOURS
+from solvable.plots.words import counted
 
 TRIMMED = 0.1  # a logarithmic axis leaves out at most this share of the values, the smallest values
 
@@ -115,3 +122,122 @@ def _features(
         # Outliers are drawn as points above the axis.
         level = np.maximum(level, 0.03 * heights.max())
     return [Series("learned features", places, level, kind="points", colour=2)]
+
+
+class Quantity(NamedTuple):
+    """Number of a matrix that is drawn against depth."""
+
+    name: str
+    title: str
+    label: str  # of the vertical axis
+    value: Callable[[MatrixDiagnosis], float | None]
+    scale: Scale = "linear"
+
+
+QUANTITIES = (
+    Quantity("depth-directions", "Directions above random signs", "at least", lambda row: row.directions),
+    Quantity(
+        "depth-stable-rank", "Stable rank", "squared norm / largest square",
+        lambda row: row.stable_rank, "log",
+    ),
+    Quantity(
+        "depth-change", "Change since the initial weights", "share of the initial norm",
+        lambda row: None if row.initial is None else row.initial.relative_change, "log",
+    ),
+    Quantity(
+        "depth-rank-of-change", "Rank of the change", "directions that hold 95 %",
+        lambda row: None if row.initial is None else row.initial.rank, "log",
+    ),
+)  # fmt: skip
+
+
+def kinds_by_depth(found: Diagnosed) -> dict[str, list[tuple[int, MatrixDiagnosis]]]:
+    """Return matrices by their name without its first number, each with this number."""
+    kinds: dict[str, list[tuple[int, MatrixDiagnosis]]] = {}
+    for row in found.matrices:
+        number = re.search(r"\d+", row.name)
+        if number is not None:
+            kind = f"{row.name[: number.start()]}*{row.name[number.end() :]}"
+            kinds.setdefault(kind, []).append((int(number.group()), row))
+    least = 3  # two points are no line against depth
+    return {kind: rows for kind, rows in kinds.items() if len(rows) >= least}
+
+
+def depth_figures(found: Diagnosed) -> Iterator[Figure]:
+    """Yield a figure of each quantity that kinds of matrices have in at least three layers."""
+    kinds = kinds_by_depth(found)
+    drawn = list(kinds)[: len(COLOURS)]
+    left = len(kinds) - len(drawn)
+    for quantity in QUANTITIES:
+        series = []
+        for index, kind in enumerate(drawn):
+            pairs = [
+                (n, quantity.value(row)) for n, row in sorted(kinds[kind], key=lambda one: one[0])
+            ]
+            x = np.array([number for number, _ in pairs], dtype=float)
+            y = np.array([np.nan if value is None else value for _, value in pairs], dtype=float)
+            y = np.where(y > 0, y, np.nan) if quantity.scale == "log" else y
+            if np.isfinite(y).sum() > 1:
+                series.append(Series(kind, x, y, kind="line", colour=index))
+        if series:
+            yield Figure(
+                quantity.name,
+                quantity.title,
+                "number in the name",
+                quantity.label,
+                series,
+                f"{counted(left, 'other kind')} not drawn." if left else "",
+                y_scale=quantity.scale,
+            )
+
+
+def head_figure(row: HeadDiagnosis) -> Figure:
+    """Draw the ordered singular values of query^T key and the singular values expected from noise."""
+    values = np.zeros(0) if row.values is None else np.asarray(row.values)
+    learned = row.learned or 0
+    order = np.arange(1, values.size + 1, dtype=float)
+    series = []
+    if row.expected is not None and row.expected.size:
+        # The values expected from noise start after the learned directions.
+        expected = np.asarray(row.expected)[: max(values.size - learned, 1)]
+        places = learned + 1.0 + np.arange(expected.size)
+        series.append(Series("rest, by the fitted law", places, expected, colour=1))
+    if learned < values.size:
+        rest = slice(learned, None)
+        series.append(Series("the rest", order[rest], values[rest], kind="points", colour=0))
+    if learned:
+        series.append(
+            Series("learned directions", order[:learned], values[:learned], kind="points", colour=2)
+        )
+    return Figure(
+        name=row.name,
+        title=f"{row.name}: {row.phase}",
+        x_label="index of the singular value (largest first)",
+        y_label="singular value",
+        series=series,
+        caption=row.reason,
+    )
+
+
+def overview(heads: Sequence[HeadDiagnosis]) -> Figure:
+    """Draw the number of learned directions of every head against the layer."""
+    layers = list(dict.fromkeys(row.pair for row in heads))
+    numbers = {name: number for number, name in enumerate(layers)}
+    sizes = {name: sum(row.pair == name for row in heads) for name in layers}
+    rows = [row for row in heads if row.learned is not None]
+    # Heads of a layer are drawn next to each other.
+    places = [
+        numbers[row.pair] + 0.7 * (((row.head or 0) + 0.5) / sizes[row.pair] - 0.5) for row in rows
+    ]
+    counts = [float(row.learned or 0) for row in rows]
+    return Figure(
+        name="attention heads",
+        title="Learned directions of every attention head",
+        x_label="layer (heads next to each other)",
+        y_label="number of learned directions",
+        series=[Series("heads", np.array(places), np.array(counts), kind="points", colour=2)],
+        caption=(
+            f"Learned directions per head, from {min(counts, default=0):.0f} to "
+            f"{max(counts, default=0):.0f}. Each point is a head."
+        ),
+    )

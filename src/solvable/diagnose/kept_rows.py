@@ -23,13 +23,13 @@ from solvable.diagnose.outliers import Outliers
 from solvable.diagnose.parallel import Job, each_finished
 from solvable.fitting.power_tail import TailFit
 
-_FORMAT = "solvable-diagnose-rows-6"
+_FORMAT = "solvable-diagnose-rows-7"
 
 _KINDS: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
         diagnosis.MatrixDiagnosis, diagnosis.HeadDiagnosis, diagnosis.Estimate, diagnosis.Feature,
-        diagnosis.Exponent, diagnosis.Rival, diagnosis.Curve, diagnosis.Comparison,
+        diagnosis.Exponent, diagnosis.Curve, diagnosis.Comparison,
         diagnosis.Control, diagnosis.Measurement, Outliers, BulkFit, Spikes, TailFit,
     )
 }  # fmt: skip

@@ -7,14 +7,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from solvable.diagnose.bulk_fit import MINIMUM_COUNT, BulkFit, fit_bulk, fit_symmetric
-from solvable.diagnose.bulk_law import WholeBulk
 from solvable.diagnose.chance_outliers import confirmed
 from solvable.diagnose.decomposition import Vectors, eigenvectors, singular_values
-from solvable.diagnose.noise import RectangularNoise, SymmetricNoise
-from solvable.diagnose.phase_likelihood import COLLAPSED
 from solvable.errors import InvalidData
 from solvable.plots.words import counted
 
+COLLAPSED = 0.9  # smallest share of zeros in the phase rank-collapse
 LARGEST_SIDE = 20_000  # largest shorter side for which singular values are computed (cubic time)
 
 
@@ -45,19 +43,11 @@ class Spectrum:
             return fit_symmetric(self.values, semidefinite=self.semidefinite, seed=seed)
         return fit_bulk(self.values, self.shape, seed=seed)
 
-    def bulk(self, fit: BulkFit) -> WholeBulk:
-        """Distribution of all values behind a fit: noise, rescaled for the removed outliers."""
-        p, q = self.shape
-        rest = 1 - fit.n_outliers / q
-        law = SymmetricNoise() if self.symmetric else RectangularNoise(p / q)
-        signed = self.symmetric and not self.semidefinite
-        return WholeBulk(law, fit.noise * rest**0.5, fit.shrinkage, p, signed=signed)
-
     def controlled(
         self, fit: BulkFit | None, count: int, seed: int, *, overwrite: bool = False
     ) -> tuple[int, str]:
         """Count the largest values that exceed all controls, and name the control that ends the count."""
-        moduli = np.abs(self.ordered(fit))
+        moduli = np.sort(np.abs(self.values))
         matrix, vectors = self.matrix, self.vectors
         if self.symmetric and not self.semidefinite and fit is not None:
             # Values of both signs are measured from the centre.
@@ -72,13 +62,6 @@ class Spectrum:
             overwrite=overwrite,
             seed=seed,
         )
-
-    def ordered(self, fit: BulkFit | None) -> np.ndarray:
-        """Values sorted by ascending distance from the bulk's centre."""
-        if self.semidefinite or not self.symmetric:
-            return self.values
-        centre = -fit.shrinkage if fit is not None else 0.0
-        return self.values[np.argsort(np.abs(self.values - centre))]
 
 
 def read_spectrum(weights: np.ndarray, precision: float) -> Spectrum:

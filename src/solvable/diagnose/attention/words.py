@@ -146,9 +146,9 @@ def largest_text(row: HeadDiagnosis) -> str:
     return MISSING if row.values is None else format_number(float(row.values[0]), 3)
 
 
-def head_table(found: Diagnosed) -> Table:
+def head_table(heads: Sequence[HeadDiagnosis]) -> Table:
     """Table with one row per head, or one row per layer if there are many heads."""
-    return _by_head(found.heads) if len(found.heads) <= SINGLE else _by_layer(found.heads)
+    return _by_head(heads) if len(heads) <= SINGLE else _by_layer(heads)
 
 
 def _by_head(heads: Sequence[HeadDiagnosis]) -> Table:

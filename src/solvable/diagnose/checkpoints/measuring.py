@@ -1,20 +1,26 @@
-"""Measurements and changes of all matrices of a series."""
+"""Diagnosis of an opened series: numbers and changes of all matrices, their histories, notes."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from importlib.metadata import version
 from typing import Any, NamedTuple
 
-from solvable.data.weights.stored import StoredArray
+from solvable.data.weights.stored import StoredArray, Weights
+from solvable.diagnose.adapters import joined_adapters, multiplied
+from solvable.diagnose.attention.query_key_arrays import heads_of
 from solvable.diagnose.checkpoints.changes import Change, changes_of
-from solvable.diagnose.checkpoints.measurements import matrices_in, measurements_of
+from solvable.diagnose.checkpoints.history import DiagnosedCheckpoints, History, judged
 from solvable.diagnose.checkpoints.series import Series
 from solvable.diagnose.diagnosis import Measurement
 from solvable.diagnose.kept_rows import KeptRows
-from solvable.diagnose.matrices_of_file import useful_workers
+from solvable.diagnose.matrices_of_file import diagnose_file, useful_workers
+from solvable.diagnose.outliers import dead_rows
 from solvable.diagnose.parallel import each_result
+from solvable.diagnose.roles import split_arrays
 from solvable.errors import InvalidData
+from solvable.plots.words import listed
 
 
 class Measured(NamedTuple):
@@ -102,3 +108,97 @@ def _tasks(
 ) -> Iterator[tuple[Any, ...]]:
     for name, stored in arrays.items():
         yield stored, [(row.directions or 0) if row else 0 for row in found[name]]
+
+
+def matrices_in(weights: Weights, heads: int | None) -> dict[str, StoredArray]:
+    """Return the matrices of a checkpoint by name: fused projections split, adapters multiplied."""
+    arrays = split_arrays(joined_adapters(weights.arrays), heads_of(weights, heads))
+    return {stored.name: multiplied(stored) for stored in arrays if stored.is_matrix}
+
+
+def measurements_of(
+    weights: Weights, *, heads: int | None, seed: int, workers: int
+) -> Iterator[Measurement]:
+    """Yield the numbers of each matrix of a checkpoint."""
+    for row in diagnose_file(weights, heads=heads, laws=False, workers=workers, seed=seed):
+        if len(row.shape) > 1 or row.dtype == "unknown":
+            yield Measurement(
+                row.name,
+                row.shape,
+                row.directions,
+                row.norm,
+                row.largest,
+                row.stable_rank,
+                dead_rows(row.outliers),
+                "" if row.norm is not None else row.reason,
+            )
+
+
+def diagnose_series(
+    series: Series,
+    *,
+    heads: int | None,
+    seed: int,
+    workers: int,
+    progress: Callable[[int, int, float | None], Any] | None = None,
+    kept: KeptRows | None = None,
+) -> DiagnosedCheckpoints:
+    """Measure an opened series, and judge the history of each matrix."""
+    measured = measure(
+        series, heads=heads, seed=seed, workers=workers, progress=progress, kept=kept
+    )
+    labels = tuple(part.label for part in series.checkpoints)
+    histories, absent = _histories(measured, labels)
+    notes = [*series.notes, *absent, *_identical(measured, labels)]
+    own = (note for part in series.checkpoints for note in part.weights.notes)
+    return DiagnosedCheckpoints(
+        series.name,
+        labels,
+        tuple(part.step for part in series.checkpoints),
+        series.axis,
+        series.order,
+        histories,
+        seed,
+        measured.seconds,
+        tuple(dict.fromkeys([*notes, *own])),
+        {name: version(name) for name in ("solvable", "numpy", "scipy")},
+    )
+
+
+def _histories(
+    measured: Measured, labels: tuple[str, ...]
+) -> tuple[tuple[History, ...], list[str]]:
+    """Return the histories, and sentences about matrices that are missing somewhere."""
+    absent: dict[tuple[str, ...], list[str]] = {}
+    found, reshaped = [], []
+    for name, rows in measured.rows.items():
+        present = [place for place, row in enumerate(rows) if row is not None]
+        last = rows[present[-1]]
+        assert last is not None
+        if len(present) < len(labels):
+            gone = tuple(label for place, label in enumerate(labels) if place not in present)
+            absent.setdefault(gone, []).append(name)
+        changed = any(row is not None and row.shape != last.shape for row in rows)
+        if changed:
+            reshaped.append(name)
+        # An earlier shape is another matrix: its numbers cannot be compared with the last ones.
+        same: tuple[Measurement | None, ...] = tuple(
+            row if row is not None and row.shape == last.shape else None for row in rows
+        )
+        changes = tuple(measured.changes.get(name, [Change()] * len(labels)))
+        found.append(judged(History(name, last.shape, same, changes, note=last.reason)))
+    notes = [f"{listed(names)}: not in {listed(gone)}." for gone, names in absent.items()]
+    if reshaped:
+        notes.append(f"{listed(reshaped)}: only the checkpoints with the last shape are compared.")
+    return tuple(found), notes
+
+
+def _identical(measured: Measured, labels: tuple[str, ...]) -> list[str]:
+    """Name neighbouring checkpoints that hold the same weights."""
+    notes = []
+    for place in range(1, len(labels)):
+        steps = [changes[place].previous for changes in measured.changes.values()]
+        known = [step for step in steps if step is not None]
+        if known and max(known) <= 0:
+            notes.append(f"{labels[place - 1]} and {labels[place]} hold the same weights.")
+    return notes
