@@ -30,7 +30,7 @@ def follow(
     from solvable.diagnose.checkpoints.report import reserve, write_files
     from solvable.diagnose.checkpoints.series import open_series
     from solvable.diagnose.checkpoints.view import checkpoints_text
-    from solvable.diagnose.kept_rows import KeptRows
+    from solvable.diagnose.jobs import KeptRows
     from solvable.plots.words import counted
     from solvable.progress import progress_bar
 

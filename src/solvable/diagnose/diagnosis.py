@@ -20,8 +20,7 @@ INTEGERS = "integers or truth values: indices, masks or packed weights."
 
 ADAPTER = "a low-rank adapter of rank"  # beginning of the reason of an adapter without faults
 
-# p-value below which the likeliest law is refuted. The phase is still given, but noise and features
-# are not.
+# p-value below which a law of noise is refuted; then it gives no features.
 REFUTED = 0.02
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -125,13 +125,47 @@ def _features(
 
 
 class Quantity(NamedTuple):
-    """Number of a matrix that is drawn against depth."""
+    """Number of a matrix that is drawn as a line."""
 
     name: str
     title: str
     label: str  # of the vertical axis
-    value: Callable[[MatrixDiagnosis], float | None]
+    value: Callable[..., Any]  # number, or numbers, of a row; None where it is missing
     scale: Scale = "linear"
+    caption: str = ""
+
+
+class Line(NamedTuple):
+    """Values of one line, None where they are missing."""
+
+    label: str
+    colour: int
+    x: Sequence[float] | np.ndarray
+    y: Sequence[float | None]
+
+
+def line_figure(
+    quantity: Quantity,
+    lines: Iterable[Line],
+    x_label: str,
+    caption: str = "",
+    x_scale: Scale = "linear",
+) -> Figure | None:
+    """Draw one quantity as lines; None if no line has a value that can be drawn."""
+    series = []
+    for line in lines:
+        y = np.array([np.nan if value is None else value for value in line.y], dtype=float)
+        y = np.where(y > 0, y, np.nan) if quantity.scale == "log" else y
+        if known := int(np.isfinite(y).sum()):
+            # A line and points of one name would be read as theory and measurement.
+            kind: Literal["points", "line"] = "points" if known == 1 else "line"
+            x = np.asarray(line.x, dtype=float)
+            series.append(Series(line.label, x, y, kind=kind, colour=line.colour))
+    text = " ".join(part for part in (quantity.caption, caption) if part)
+    if not series:
+        return None
+    labels = (quantity.name, quantity.title, x_label, quantity.label)
+    return Figure(*labels, series, text, x_scale=x_scale, y_scale=quantity.scale)
 
 
 QUANTITIES = (
@@ -168,27 +202,16 @@ def depth_figures(found: Diagnosed) -> Iterator[Figure]:
     kinds = kinds_by_depth(found)
     drawn = list(kinds)[: len(COLOURS)]
     left = len(kinds) - len(drawn)
+    caption = f"{counted(left, 'other kind')} not drawn." if left else ""
     for quantity in QUANTITIES:
-        series = []
-        for index, kind in enumerate(drawn):
-            pairs = [
-                (n, quantity.value(row)) for n, row in sorted(kinds[kind], key=lambda one: one[0])
-            ]
-            x = np.array([number for number, _ in pairs], dtype=float)
-            y = np.array([np.nan if value is None else value for _, value in pairs], dtype=float)
-            y = np.where(y > 0, y, np.nan) if quantity.scale == "log" else y
-            if np.isfinite(y).sum() > 1:
-                series.append(Series(kind, x, y, kind="line", colour=index))
-        if series:
-            yield Figure(
-                quantity.name,
-                quantity.title,
-                "number in the name",
-                quantity.label,
-                series,
-                f"{counted(left, 'other kind')} not drawn." if left else "",
-                y_scale=quantity.scale,
-            )
+        lines = []
+        for colour, kind in enumerate(drawn):
+            rows = sorted(kinds[kind], key=lambda pair: pair[0])
+            values = [quantity.value(row) for _, row in rows]
+            if sum(value is not None for value in values) > 1:
+                lines.append(Line(kind, colour, [number for number, _ in rows], values))
+        if figure := line_figure(quantity, lines, "number in the name", caption):
+            yield figure
 
 
 def head_figure(row: HeadDiagnosis) -> Figure:

@@ -21,7 +21,6 @@ from solvable.diagnose.diagnosis import (
     MatrixDiagnosis,
 )
 from solvable.diagnose.directions import LEVEL, directions_of, directions_of_small
-from solvable.diagnose.magnitude import with_magnitude
 from solvable.diagnose.outliers import Outliers, outlier_text, without_outliers
 from solvable.diagnose.phases import WholeBulk, features_of, power_curve
 from solvable.diagnose.spectrum import (
@@ -30,6 +29,7 @@ from solvable.diagnose.spectrum import (
     few_frequencies,
     in_unit,
     read_spectrum,
+    with_magnitude,
 )
 from solvable.errors import InvalidData
 from solvable.fitting.power_tail import TailFit, fit_tail
@@ -135,7 +135,7 @@ def _alone(
     """Diagnose a matrix without its initial weights."""
     blank = MatrixDiagnosis(name, tuple(weights.shape), stored, NOT_FITTED, "")
     try:
-        spectrum = read_spectrum(weights, precision)
+        spectrum = read_spectrum(weights, precision, exact=laws)
     except InvalidData as error:
         few, dead = _few(weights, seed, precision)
         # Entries that are not finite are the news, also in a matrix that is too small for a fit.
@@ -180,7 +180,7 @@ def _revealed(
     """Return the diagnosis without outlying parts where they hide directions or features."""
     kept = replace(row, outliers=_dead(outliers))
     try:
-        spectrum = read_spectrum(cleaned, precision)
+        spectrum = read_spectrum(cleaned, precision, exact=laws)
     except InvalidData:
         return kept
     directions = directions_of(spectrum, seed, level=LEVEL / 2)
@@ -344,7 +344,7 @@ def _with_tail(
     tail: TailFit | None = None
     try:
         # Squared singular values are the eigenvalues whose tail is usually fitted.
-        tail = fit_tail(moduli[moduli > 0] ** power, seed=seed)
+        tail = fit_tail(moduli[moduli > 0] ** power, draws=39, seed=seed)
     except InvalidData as error:
         notes.append(f"tail: {error}")
     if tail is None:

@@ -148,7 +148,11 @@ def matrix_table(
 
 
 def fitted_table(
-    rows: Sequence[Any], columns: Sequence[Column], width: int | None, dim: set[str] | None = None
+    rows: Sequence[Any],
+    columns: Sequence[Column],
+    width: int | None,
+    dim: set[str] | None = None,
+    first: str = "matrix",
 ) -> tuple[Table, list[str]]:
     """Table of rows with a name; intervals are dropped first, then columns, then parts of names."""
     names, headings = grouped([row.name for row in rows])
@@ -170,7 +174,7 @@ def fitted_table(
             dropped.append(last.head)
     room = None if width is None else width - total()
     heads = (tables.Column(c.head, right=not c.left, wrap=False) for c in shown)
-    table = Table(tables.Column("matrix", wrap=False), *heads)
+    table = Table(tables.Column(first, wrap=False), *heads)
     for place, (row, name, heading) in enumerate(zip(rows, names, headings, strict=True)):
         if heading:
             table.add(_elided(heading, room), style="dim")

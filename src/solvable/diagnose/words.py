@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from solvable.diagnose.adapters import adapter_sentences
 from solvable.diagnose.diagnosed import Diagnosed
-from solvable.diagnose.diagnosis import INTEGERS, REFUTED, STRUCTURED, MatrixDiagnosis
+from solvable.diagnose.diagnosis import INTEGERS, STRUCTURED, MatrixDiagnosis
 from solvable.diagnose.outliers import dead_rows, outlier_text
 from solvable.diagnose.tables import estimate_text, probability_text
 from solvable.plots.words import counted, listed
@@ -214,14 +214,11 @@ def headline(found: Diagnosed) -> str:
 
 
 def meanings(found: Diagnosed) -> list[str]:
-    """Sentences with the meaning of each phase that occurs, without matrices whose law is refuted."""
-    lines = []
-    for phase, rows in counts(found):
-        stands = [row for row in rows if row.phase_p_value is None or row.phase_p_value >= REFUTED]
-        if stands:
-            text = f"{phase.means}. {sentence(phase.advice)}"
-            lines.append(f"{phase.name} ({kinds(stands, found.matrices)}): {text}")
-    return lines
+    """Sentences with the meaning of each phase that occurs."""
+    return [
+        f"{phase.name} ({kinds(rows, found.matrices)}): {phase.means}. {sentence(phase.advice)}"
+        for phase, rows in counts(found)
+    ]
 
 
 def sentence(text: str) -> str:

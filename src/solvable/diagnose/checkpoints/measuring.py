@@ -8,17 +8,14 @@ from importlib.metadata import version
 from typing import Any, NamedTuple
 
 from solvable.data.weights.stored import StoredArray, Weights
-from solvable.diagnose.adapters import joined_adapters, multiplied
-from solvable.diagnose.attention.query_key_arrays import heads_of
+from solvable.diagnose.adapters import multiplied
 from solvable.diagnose.checkpoints.changes import Change, changes_of
 from solvable.diagnose.checkpoints.history import DiagnosedCheckpoints, History, judged
 from solvable.diagnose.checkpoints.series import Series
 from solvable.diagnose.diagnosis import Measurement
-from solvable.diagnose.kept_rows import KeptRows
-from solvable.diagnose.matrices_of_file import diagnose_file, useful_workers
+from solvable.diagnose.jobs import Job, KeptRows, bytes_of, cost_of, each_in_order, memory_limit
+from solvable.diagnose.matrices_of_file import arrays_in, diagnose_file, useful_workers
 from solvable.diagnose.outliers import dead_rows
-from solvable.diagnose.parallel import each_result
-from solvable.diagnose.roles import split_arrays
 from solvable.errors import InvalidData
 from solvable.plots.words import listed
 
@@ -94,25 +91,30 @@ def measure(
         if kept and not earlier:
             kept.keep(f"checkpoint {place}", tuple(rows))
     changes: dict[str, list[Change]] = {}
-    lanes = useful_workers(series.checkpoints[-1].weights.arrays, workers)
     for name, changed in zip(
-        arrays, each_result(changes_of, _tasks(arrays, found), lanes), strict=True
+        arrays, each_in_order(_jobs(arrays, found), workers, memory_limit(None)), strict=True
     ):
         changes[name] = changed
         step()
     return Measured(found, changes, time.monotonic() - started)
 
 
-def _tasks(
+def _jobs(
     arrays: dict[str, list[StoredArray | None]], found: dict[str, list[Measurement | None]]
-) -> Iterator[tuple[Any, ...]]:
-    for name, stored in arrays.items():
-        yield stored, [(row.directions or 0) if row else 0 for row in found[name]]
+) -> list[Job]:
+    jobs = []
+    for name, versions in arrays.items():
+        counts = [(row.directions or 0) if row else 0 for row in found[name]]
+        known = [stored for stored in versions if stored is not None]
+        cost = sum(cost_of(stored.shape, laws=False) for stored in known)
+        size = max(bytes_of(stored, copies=3) for stored in known)
+        jobs.append(Job(name, changes_of, (versions, counts), cost, size))
+    return jobs
 
 
 def matrices_in(weights: Weights, heads: int | None) -> dict[str, StoredArray]:
     """Return the matrices of a checkpoint by name: fused projections split, adapters multiplied."""
-    arrays = split_arrays(joined_adapters(weights.arrays), heads_of(weights, heads))
+    arrays = arrays_in(weights, heads)
     return {stored.name: multiplied(stored) for stored in arrays if stored.is_matrix}
 
 
