@@ -98,12 +98,14 @@ def timed(job) -> float:
     return spent
 
 
-def scaling(sizes: tuple[int, ...] = (512, 1024, 2048, 4096)) -> None:
+def scaling() -> None:
     """Print CPU time and memory of square matrices with three signals, and their exponents."""
     from solvable.diagnose import diagnose_matrix
 
     rng = np.random.default_rng(0)
-    for laws, name in ((False, "--quick"), (True, "all rows")):
+    routes = {"--quick": (512, 1024, 2048, 4096), "all rows": (512, 1024, 2048)}
+    for name, sizes in routes.items():
+        laws = name == "all rows"
         seconds, held = [], []
         for size in sizes:
             bits = drawn((size, size), 3, rng).astype("<u4") << 16

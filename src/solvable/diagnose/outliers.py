@@ -84,8 +84,8 @@ def _without_dead(
 
 def _scale(matrix: np.ndarray) -> float:
     """Standard deviation of the entries other than zero, from their median modulus."""
-    # Twenty thousand entries give the median to a percent.
-    sample = matrix.reshape(-1)[:: max(1, matrix.size // 20_000)]
+    # A hundred thousand entries give the median to half a percent.
+    sample = matrix.reshape(-1)[:: max(1, matrix.size // 100_000)]
     sample = np.abs(sample[sample != 0])
     # The median modulus of a standard normal variable is 0.6745.
     return float(np.median(sample)) / 0.6745 if sample.size else 0.0
