@@ -1,6 +1,7 @@
 """Time and memory of a diagnosis of a model of 7 billion parameters, from one layer and the embedding.
 
     python benchmarks/diagnose_large.py [--directory DIRECTORY] [--processes 16]
+    python benchmarks/diagnose_large.py --scaling  # square matrices of four sizes, and the exponents
 
 Random matrices in bfloat16 with the shapes of Llama-2-7B (4,096 inputs, 11,008 hidden units, 32 heads,
 32,000 words), in two shards with an index: 0.7 GB on disk. Each matrix of a layer is diagnosed once in
@@ -16,6 +17,7 @@ import json
 import resource
 import tempfile
 import time
+import tracemalloc
 from dataclasses import replace
 from multiprocessing import Process
 from pathlib import Path
@@ -96,6 +98,31 @@ def timed(job) -> float:
     return spent
 
 
+def scaling() -> None:
+    """Print CPU time and memory of square matrices with three signals, and their exponents."""
+    from solvable.diagnose import diagnose_matrix
+
+    rng = np.random.default_rng(0)
+    routes = {"--quick": (512, 1024, 2048, 4096), "all rows": (512, 1024, 2048)}
+    for name, sizes in routes.items():
+        laws = name == "all rows"
+        seconds, held = [], []
+        for size in sizes:
+            bits = drawn((size, size), 3, rng).astype("<u4") << 16
+            weights = bits.view("<f4")
+            started = time.process_time()
+            diagnose_matrix(weights.copy(), precision=2.0**-7, laws=laws, overwrite=True)
+            seconds.append(time.process_time() - started)
+            tracemalloc.start()
+            diagnose_matrix(weights, precision=2.0**-7, laws=laws, overwrite=True)
+            held.append((tracemalloc.get_traced_memory()[1] + weights.nbytes) / 1e9)
+            tracemalloc.stop()
+            print(f"{name}: {size} x {size}: {seconds[-1]:.2f} s, {held[-1]:.3f} GB", flush=True)
+        for text, numbers in (("time", seconds), ("memory", held)):
+            slope = np.log(numbers[-1] / numbers[-2]) / np.log(sizes[-1] / sizes[-2])
+            print(f"{name}: {text} grows as the side to the power {slope:.2f} between the last two")
+
+
 def whole_model(jobs: list, times: list[float]) -> list:
     """Jobs of all layers, with the measured times; input and output embedding are of one shape."""
     measured = [replace(job, cost=spent) for job, spent in zip(jobs, times, strict=True)]
@@ -111,13 +138,17 @@ def main() -> None:
         attention_in,
         head_jobs,
     )
+    from solvable.diagnose.jobs import PROCESS, lanes_for
     from solvable.diagnose.matrices_of_file import jobs_of, opened
-    from solvable.diagnose.parallel import PROCESS, lanes_for
 
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--directory", default=None)
     parser.add_argument("--processes", type=int, default=16)
+    parser.add_argument("--scaling", action="store_true")
     options = parser.parse_args()
+    if options.scaling:
+        scaling()
+        return
     limit = 4e9
     with tempfile.TemporaryDirectory(dir=options.directory) as place:
         # In a process of its own, whose memory does not count.

@@ -97,10 +97,8 @@ for kind, members in kinds.items():
 # frequencies each, for which noise is no model.
 #
 # Of the 36 matrices of the layers, only the first intermediate one has a bulk that agrees with noise.
-# The spectra of the others are smooth. In most of them the customary power-law tail does not improve
-# the fit: a law with a faster tail has the same likelihood with one parameter less. This is an
-# advantage of half the logarithm of 384, 3.0 nats, only: 384 values do not decide whether the tail is a
-# power law.
+# The spectra of the others are smooth, without a bulk and without a power law of a quarter of their
+# values: the customary tail has 50 to 90 of 384 values, too few to decide whether it is a power law.
 
 figure, axes = plt.subplots(2, 3, figsize=(11, 5.6), constrained_layout=True)
 for place, name in zip(axes.flat, SHOWN, strict=True):

@@ -327,7 +327,7 @@ def diagnose_checkpoints(
     [0, 1, 1]
     """
     from solvable.arrays import check_integer
-    from solvable.diagnose.checkpoints.following import diagnose_series
+    from solvable.diagnose.checkpoints.measuring import diagnose_series
     from solvable.diagnose.checkpoints.series import open_series
     from solvable.progress import reporter
     from solvable.study.dispatch import count_workers

@@ -11,10 +11,9 @@ import pytest
 from safetensors.numpy import save_file
 
 import solvable
-from solvable.diagnose.checkpoints import verdicts
 from solvable.diagnose.checkpoints.changes import Change
 from solvable.diagnose.checkpoints.figures import colours_of, figures
-from solvable.diagnose.checkpoints.history import History
+from solvable.diagnose.checkpoints.history import History, judged, stopped_weights
 from solvable.diagnose.checkpoints.numbers_in_names import numbers_of
 from solvable.diagnose.checkpoints.report import render
 from solvable.diagnose.checkpoints.series import checkpoints_in, open_series
@@ -111,7 +110,7 @@ def test_weights_that_rest_or_only_fluctuate_have_stopped():
 
 def test_rounding_of_the_file_is_no_change():
     change = [Change(None, 0.02, 2.0**-3), Change(0.02, 0.01, 2.0**-3), Change(0.01, 0.0, 2.0**-3)]
-    assert verdicts.stopped_weights(change).place == 0
+    assert stopped_weights(change).place == 0
 
 
 def measured(directions, norm):
@@ -230,7 +229,7 @@ def test_hundred_matrices_are_drawn_by_kind_and_the_page_is_complete():
     names = [f"layers.{k}.{part}<b>" for k in range(25) for part in ("q", "k", "v", "o")]
     counts = {name: rng.integers(0, 9, 3) for name in names}
     histories = tuple(
-        verdicts.judged(
+        judged(
             History(
                 name, (P, Q), tuple(measured(int(n), 5.0 + n) for n in counts[name]),
                 tuple(Change(0.1, 0.3 - 0.1 * k, 0.0) for k in range(3)),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from solvable.data.weights.opening import open_weights
-from solvable.diagnose.measured_ranks import evaluations_of, load_function, measure_ranks
+from solvable.diagnose.measured_ranks import evaluations_of, measure_ranks
 from solvable.errors import InvalidData, InvalidParameter
 
 
@@ -104,17 +104,21 @@ def test_the_command_measures_with_a_file_of_the_user(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("own.py", "allowed: FILE.py:FUNCTION"),
-        ("none.py:loss", "names none.py, not a Python file"),
-        ("own.py:gain", "has no function 'gain'"),
-        ("broken.py:loss", r"cannot be executed \(SyntaxError"),
+        ("own.py", "allowed: module:name or module.py:name"),
+        ("none.py:loss", "No such file"),
+        ("own.py:gain", "has no attribute 'gain'"),
+        ("own.py:number", "is no function"),
+        ("broken.py:loss", "SyntaxError"),
     ],
 )
 def test_a_function_that_cannot_be_loaded_is_refused_in_one_line(
-    tmp_path, monkeypatch, text, message
+    tmp_path, monkeypatch, capsys, text, message
 ):
+    from solvable.cli import main
+
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "own.py").write_text("def loss(arrays):\n    return 1.0\n")
+    (tmp_path / "own.py").write_text("number = 1\ndef loss(arrays):\n    return 1.0\n")
     (tmp_path / "broken.py").write_text("def loss(:\n")
-    with pytest.raises(InvalidParameter, match=message):
-        load_function(text)
+    np.savez("w.npz", **network())
+    assert main(["diagnose", "w.npz", "--evaluate", text, "--quick", "--workers", "1"]) == 2
+    assert message in capsys.readouterr().err

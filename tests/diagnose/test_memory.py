@@ -15,12 +15,22 @@ from scipy.fft import dctn
 
 from solvable.data.weights.in_memory import weights_in_memory
 from solvable.diagnose import diagnose_matrix
-from solvable.diagnose.chance_outliers import CONTROLS, _beyond, _largest, cosines
+from solvable.diagnose.chance_outliers import CONTROLS, Signs, _largest, cosines
 from solvable.diagnose.decomposition import gram, singular_values
 from solvable.diagnose.diagnosis import MatrixDiagnosis
-from solvable.diagnose.job_sizes import bytes_of, memory_limit
-from solvable.diagnose.kept_rows import KeptRows, _decoded, _encoded, run_jobs
-from solvable.diagnose.parallel import PROCESS, Job, each_finished, each_in_order, lanes_for
+from solvable.diagnose.jobs import (
+    PROCESS,
+    Job,
+    KeptRows,
+    _decoded,
+    _encoded,
+    bytes_of,
+    each_finished,
+    each_in_order,
+    lanes_for,
+    memory_limit,
+    run_jobs,
+)
 from solvable.errors import InvalidData, InvalidParameter
 
 
@@ -136,7 +146,10 @@ def test_stored_rows_are_the_rows(tmp_path):
     )
     heavy = diagnose_matrix((left * tail) @ right.T)
     assert heavy.tail is not None
-    for row in (changed, heavy, diagnose_matrix(np.full((40, 50), np.nan))):
+    noise = np.random.default_rng(4).standard_normal((60, 60))
+    symmetric = diagnose_matrix(noise + noise.T)
+    assert symmetric.bulk.symmetric
+    for row in (changed, heavy, symmetric, diagnose_matrix(np.full((40, 50), np.nan))):
         again = _decoded(_encoded(row))
         assert isinstance(again, MatrixDiagnosis)
         assert again.to_dict() == row.to_dict()
@@ -216,8 +229,10 @@ def test_controls_in_place_are_those_of_copies():
             fresh = dctn(matrix, axes=axes, norm="ortho") if axes else matrix
             np.testing.assert_allclose(work, fresh, atol=1e-5)
             counts = [
-                _beyond(one, values[:4], lambda k, left=left: left[:, :k], axes, False, 0.01, 0)
-                for one in (work, fresh.copy(order="K"))
+                Signs(symmetric=False, level=0.01, axes=axes).beyond(
+                    one, values[:4], lambda k, left=left: left[:, :k], np.random.default_rng(1)
+                )
+                for one in (work, np.array(fresh, dtype=np.float32, order="K"))
             ]
             assert counts[0] == counts[1]
             np.testing.assert_allclose(work, fresh, atol=1e-5)  # flips and steps are undone

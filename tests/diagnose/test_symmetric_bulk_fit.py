@@ -74,7 +74,7 @@ def test_both_signs_have_a_centre_and_spikes_on_either_side():
     M = noise_matrix(np.random.default_rng(3), 200)
     M[[0, 1], [0, 1]] += [4.0, -3.0]
     fit = fit_symmetric(np.linalg.eigvalsh(5 * (M + 0.7 * np.eye(200))))
-    assert not fit.semidefinite
+    assert fit.symmetric
     assert fit.noise == pytest.approx(5, rel=0.02)
     assert -fit.shrinkage == pytest.approx(3.5, abs=0.15)
     # Four standard deviations of an outlier.

@@ -26,11 +26,11 @@ def follow(
     import sys
 
     from solvable.cli.terminal import note, status_line, write, write_json
-    from solvable.diagnose.checkpoints.following import diagnose_series
-    from solvable.diagnose.checkpoints.output import checkpoints_text
+    from solvable.diagnose.checkpoints.measuring import diagnose_series
     from solvable.diagnose.checkpoints.report import reserve, write_files
     from solvable.diagnose.checkpoints.series import open_series
-    from solvable.diagnose.kept_rows import KeptRows
+    from solvable.diagnose.checkpoints.view import checkpoints_text
+    from solvable.diagnose.jobs import KeptRows
     from solvable.plots.words import counted
     from solvable.progress import progress_bar
 

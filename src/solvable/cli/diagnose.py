@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Literal
 from solvable.cli.settings import Flag
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from solvable.diagnose.attention.heads_of_file import AttentionRequest
     from solvable.diagnose.diagnosed import Diagnosed
-    from solvable.diagnose.kept_rows import KeptRows
+    from solvable.diagnose.jobs import KeptRows
 
 
 def diagnose(
@@ -112,7 +112,7 @@ def diagnose(
         End with status 1 if a matrix has entries that are not finite, dead rows, or (with --initial) has
         lost half of its directions.
     details
-        Also print each matrix's size, lead, noise, shrinkage and tail exponent.
+        Also print each matrix's size, noise, shrinkage and tail exponent.
     csv
         Print only the table, as in rows.csv.
     json
@@ -127,14 +127,13 @@ def diagnose(
     from solvable.arrays import check_integer
     from solvable.cli.checkpoints import follow
     from solvable.cli.terminal import note, status_line, write, write_json
-    from solvable.diagnose.answer_text import diagnosis_text
     from solvable.diagnose.attention.heads_of_file import AttentionRequest
     from solvable.diagnose.checkpoints.series import is_series
-    from solvable.diagnose.job_sizes import memory_limit
-    from solvable.diagnose.kept_rows import KeptRows
+    from solvable.diagnose.jobs import KeptRows, memory_limit
     from solvable.diagnose.matrices_of_file import announced, diagnose_whole, opened
-    from solvable.diagnose.measured_ranks import evaluations_of, load_function, measure_ranks
+    from solvable.diagnose.measured_ranks import evaluations_of, measure_ranks
     from solvable.diagnose.report import reserved_directory, write_files
+    from solvable.diagnose.view import diagnosis_text
     from solvable.diagnose.words import alarms
     from solvable.errors import InvalidParameter
     from solvable.progress import progress_bar
@@ -178,7 +177,7 @@ def diagnose(
         wanted += (f" {evaluate}" if evaluate else "") + (f" --key {key}" if key else "")
         directory, fingerprint = reserved_directory(output, source, before, wanted)
     kept = KeptRows.beside(directory, fingerprint)
-    loss = load_function(evaluate) if evaluate else None
+    loss = _loss(evaluate) if evaluate else None
     if not quiet:
         note(header.text)
         if loss:
@@ -214,10 +213,28 @@ def diagnose(
     elif csv:
         write(files.rows.read_text().rstrip("\n"))
     elif not quiet:
-        write(*diagnosis_text(found, files, sys.stdout, details=details))
+        write(*diagnosis_text(found, files.to_dict(), sys.stdout, details=details))
     if not found.complete:
         raise KeyboardInterrupt
     return 1 if check and alarms(found) else 0
+
+
+def _loss(name: str) -> Callable[..., object]:
+    """Execute the user's file, and return the function that it names."""
+    from contextlib import redirect_stdout
+
+    from solvable.errors import InvalidParameter
+    from solvable.probes.named_objects import imported
+
+    # What the file prints must not mix with the numbers on standard output.
+    with redirect_stdout(sys.stderr):
+        found = imported(name, "--evaluate")
+    if not callable(found):
+        raise InvalidParameter(
+            f"--evaluate names {name}, which is no function; allowed: a function that takes a "
+            "dictionary of arrays by name and returns the loss, or the losses of held-out rows."
+        )
+    return found
 
 
 def _refuse_unmeasured(found: Diagnosed, kept: KeptRows) -> None:

@@ -15,7 +15,7 @@ from solvable.diagnose.attention.factors import product_of, used
 from solvable.diagnose.attention.product_law import MINIMUM_WIDTH
 from solvable.diagnose.attention.random_signs import SignedHead
 from solvable.diagnose.diagnosis import ADAPTER, NOT_FITTED, MatrixDiagnosis
-from solvable.diagnose.magnitude import with_magnitude
+from solvable.diagnose.spectrum import with_magnitude
 from solvable.errors import InvalidData
 from solvable.plots.numbers import format_number
 from solvable.plots.words import counted, listed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,7 +18,7 @@ CONTROLS = (
     ((0, 1), "random signs of the cosines of rows and columns"),
 )
 
-LARGE = 1_000  # length of the shorter side above which a few steps of two controls are enough
+LARGE = 256  # length of the shorter side from which on twenty steps and their edge are enough
 
 
 def confirmed(
@@ -39,7 +40,7 @@ def confirmed(
     # values on its shorter side, as columns. With ``overwrite``, a matrix in single precision is not
     # copied, because it may be large; afterwards its entries have no meaning.
     count, stopped = tops.size, ""
-    work = _workspace(matrix, overwrite)
+    work = workspace(matrix, overwrite)
     now: tuple[int, ...] = ()
     for axes, name in CONTROLS:
         if symmetric and len(axes) == 1:
@@ -48,7 +49,10 @@ def confirmed(
         # Random signs of cosines keep the spectrum of correlated noise only to first order in correlation
         # length divided by row length: the largest value fluctuates by up to a third more.
         strict = level / 5 if axes else level
-        passed = _beyond(work, tops[:count], vectors, axes, symmetric, strict, seed)
+        control = Signs(symmetric, strict, axes=axes)
+        passed = control.beyond(
+            work, tops[:count], vectors, random_stream(seed, "signs", str(axes))
+        )
         if passed < count:
             count, stopped = passed, name
         if not count:
@@ -56,52 +60,91 @@ def confirmed(
     return count, stopped
 
 
-def beyond_signs(
-    matrix: np.ndarray,
-    tops: np.ndarray,
-    vectors: Callable[[int], np.ndarray],
-    *,
-    symmetric: bool,
-    level: float,
-    draws: int,
-    rounds: int,
-    seed: int,
-    overwrite: bool = False,
-) -> int:
-    """Count the largest values above random signs of the entries alone, in a few rounds.
+@dataclass(frozen=True)
+class Signs:
+    """Control of the largest values of a matrix: the same matrix, in cosine space, under random signs."""
 
-    With ``overwrite`` the entries keep their values up to rounding.
-    """
-    work = _workspace(matrix, overwrite)
-    rng = random_stream(seed, "signs", "()")
-    total = sum(float(np.vdot(row, row)) for row in work)
-    rests = total - np.cumsum(np.append(0.0, tops**2))
-    rests = np.sqrt(np.maximum(rests, 0.0))
-    # The edge under random signs is about proportional to the norm of what is left.   (spectra 40)
-    edges = rests[:-1] * [after_removal(matrix.shape, k) for k in range(tops.size)]
-    passed = 0
-    removed: list[tuple[np.ndarray, np.ndarray]] = []
-    for round_ in range(rounds):
-        # Later rounds go on from a count that is confirmed: two draws are enough.
-        reach = _reach(
-            work, rng, symmetric, level, diagonal=False, draws=draws if not round_ else 2
-        )
-        reach *= after_removal(matrix.shape, passed)
-        beyond = int((tops > reach).sum())
-        if beyond <= passed:
-            passed = beyond
-            break
-        # All values above the edge that is expected without those before them are removed at once;
-        # the next round tests them against random signs of the rest.
-        ahead = tops > reach * edges / edges[min(passed, tops.size - 1)]
-        before, passed = passed, max(beyond, tops.size if ahead.all() else int(np.argmin(ahead)))
-        found = vectors(passed)[:, before:].astype(np.float32)
-        removed.append((found, -(found.T @ work)))
-        _add(work, *removed[-1])
-    if np.may_share_memory(work, matrix):
+    symmetric: bool
+    level: float
+    axes: tuple[int, ...] = ()  # axes along which the matrix is in cosine space
+    draws: int | None = None  # matrices under random signs in the first round
+    rounds: int = 8  # rounds in which the values counted so far are removed
+    # True if the control is raised to the edge of noise without its largest directions, which gives a
+    # level of 5 % for all counted values; features, at 1 %, have their level without it.
+    raised: bool = False
+
+    def beyond(
+        self,
+        work: np.ndarray,
+        tops: np.ndarray,
+        vectors: Callable[[int], np.ndarray],
+        rng: np.random.Generator,
+    ) -> int:
+        """Count the largest values above the control; the entries keep their values up to rounding."""
+        # The matrix is flipped and flipped back, lowered and raised in place, because it may be large.
+        total = sum(float(np.vdot(row, row)) for row in work)
+        rests = np.sqrt(np.maximum(total - np.cumsum(np.append(0.0, tops**2)), 0.0))
+        # The edge under random signs is about proportional to the norm of what is left.   (spectra 40)
+        edges = rests[:-1] * [self._after(work.shape, k) for k in range(tops.size)]
+        passed = 0
+        removed: list[tuple[np.ndarray, np.ndarray]] = []
+        for _ in range(self.rounds):
+            # Later rounds of a lower bound go on from a count that is confirmed: two draws are enough.
+            reach = self._reach(work, rng, 2 if removed and self.draws else self.draws)
+            reach *= self._after(work.shape, passed)
+            beyond = int((tops > reach).sum())
+            if beyond <= passed:
+                passed = beyond
+                break
+            # All values above the edge that is expected without those before them are removed at once;
+            # the next round tests them against random signs of the rest.
+            ahead = tops > reach * edges / edges[min(passed, tops.size - 1)]
+            before, passed = (
+                passed,
+                max(beyond, tops.size if ahead.all() else int(np.argmin(ahead))),
+            )
+            found = vectors(passed)[:, before:].astype(np.float32)
+            found = cosines(found, tuple(axis for axis in self.axes if axis == 0))
+            removed.append((found, -(found.T @ work)))
+            _add(work, *removed[-1])
         for found, sizes in removed:
             _add(work, found, -sizes)
-    return passed
+        return passed
+
+    def _after(self, shape: tuple[int, int], count: int) -> float:
+        return after_removal(shape, count) if self.raised else 1.0
+
+    def _reach(self, matrix: np.ndarray, rng: np.random.Generator, draws: int | None) -> float:
+        """Quantile of the largest singular value of the matrix under random signs."""
+        p, q = matrix.shape
+        # The largest value of a large matrix hardly fluctuates.
+        draws = draws or int(np.clip(3_000 // p, 3, 24))
+        tops = np.empty(draws)
+        signs = np.full(-(-matrix.size // 8), 255, np.uint8)
+        for k in range(draws):
+            if self.symmetric:
+                signed = flipped(matrix, rng, True)
+                if not self.axes:
+                    # A single large diagonal entry of a symmetric matrix is a feature along a
+                    # coordinate axis.
+                    np.fill_diagonal(signed, 0.0)
+                tops[k] = _largest(signed, rng)
+            else:
+                # From one draw to the next, the entries whose sign differs are flipped.
+                drawn = rng.integers(0, 256, signs.size, dtype=np.uint8)
+                flip(matrix, ~(drawn ^ signs))
+                tops[k] = _largest(matrix, rng)
+                signs = drawn
+        if not self.symmetric:
+            flip(matrix, signs)
+        # A control fluctuates by at least the Tracy-Widom unit, relative to the edge.
+        unit = 0.5 * p ** (-2 / 3) if self.symmetric else _unit(p, q)
+        return top_quantile(tops, self.level, unit)
+
+
+def _unit(p: int, q: int) -> float:
+    """Tracy-Widom unit of the largest singular value of noise, relative to the edge."""
+    return float((p**-0.5 + q**-0.5) ** (1 / 3) / (2 * (p**0.5 + q**0.5)))
 
 
 def after_removal(shape: tuple[int, int], count: int) -> float:
@@ -114,7 +157,7 @@ def after_removal(shape: tuple[int, int], count: int) -> float:
     return float(((p - k) ** 0.5 + (q - k) ** 0.5) / spread)
 
 
-def _workspace(matrix: np.ndarray, overwrite: bool) -> np.ndarray:
+def workspace(matrix: np.ndarray, overwrite: bool) -> np.ndarray:
     """Matrix in single precision, contiguous; a copy unless it may be overwritten."""
     small = 2_000_000  # entries, up to which a matrix is brought into the order of its rows
     if matrix.size <= small:
@@ -123,36 +166,6 @@ def _workspace(matrix: np.ndarray, overwrite: bool) -> np.ndarray:
     if overwrite and whole and matrix.flags.writeable and matrix.dtype == np.float32:
         return matrix
     return np.array(matrix, dtype=np.float32, order="K" if whole else "C")
-
-
-def _beyond(
-    work: np.ndarray,
-    tops: np.ndarray,
-    vectors: Callable[[int], np.ndarray],
-    axes: tuple[int, ...],
-    symmetric: bool,
-    level: float,
-    seed: int,
-) -> int:
-    """Number of values above one control; counted values are removed before the next round."""
-    # The controls of features, at 1 %, have their level without the correction for removed values.
-    # The matrix is flipped and flipped back, lowered and raised in place, because it may be large.
-    rng = random_stream(seed, "signs", str(axes))
-    passed = 0
-    removed: list[tuple[np.ndarray, np.ndarray]] = []
-    while True:
-        reach = _reach(work, rng, symmetric, level, diagonal=bool(axes))
-        beyond = int((tops[passed:] > reach).sum())
-        passed += beyond
-        if not beyond or passed == tops.size:
-            break
-        found = vectors(passed)[:, passed - beyond :].astype(np.float32)
-        found = cosines(found, tuple(axis for axis in axes if axis == 0))
-        removed.append((found, -(found.T @ work)))
-        _add(work, *removed[-1])
-    for found, sizes in removed:
-        _add(work, found, -sizes)
-    return passed
 
 
 def _add(work: np.ndarray, left: np.ndarray, right: np.ndarray) -> None:
@@ -176,41 +189,6 @@ def cosines(
             transform = dct if axis in axes else idct
             matrix = transform(matrix, axis=axis, norm="ortho", overwrite_x=overwrite)
     return np.asarray(matrix)
-
-
-def _reach(
-    matrix: np.ndarray,
-    rng: np.random.Generator,
-    symmetric: bool,
-    level: float,
-    *,
-    diagonal: bool,
-    draws: int | None = None,
-) -> float:
-    """Quantile of the largest singular value of the matrix under random signs."""
-    p, q = matrix.shape
-    # The largest value of a large matrix hardly fluctuates.
-    draws = draws or int(np.clip(6_000 // p, 2, 24))
-    tops = np.empty(draws)
-    for k in range(draws):
-        if symmetric:
-            signed = flipped(matrix, rng, symmetric)
-            if not diagonal:
-                # A single large diagonal entry of a symmetric matrix is a feature along a coordinate
-                # axis.
-                np.fill_diagonal(signed, 0.0)
-            tops[k] = _largest(signed, rng)
-        else:
-            bits = rng.integers(0, 256, -(-matrix.size // 8), dtype=np.uint8)
-            flip(matrix, bits)
-            tops[k] = _largest(matrix, rng)
-            flip(matrix, bits)
-    root_p, root_q = p**0.5, q**0.5
-    # A control fluctuates by at least the Tracy-Widom unit, relative to the edge.
-    unit = 0.5 * p ** (-2 / 3)
-    if not symmetric:
-        unit = (1 / root_p + 1 / root_q) ** (1 / 3) / (2 * (root_p + root_q))
-    return top_quantile(tops, level, unit)
 
 
 def top_quantile(tops: np.ndarray, level: float, unit: float) -> float:
@@ -273,12 +251,12 @@ def _largest(matrix: np.ndarray, rng: np.random.Generator) -> float:
             block = matrix[start : start + rows]
             left[start : start + rows] += block @ right
             back += left[start : start + rows] @ block
-        diagonal[k] = np.linalg.norm(left)
+        diagonal[k] = float(left @ left) ** 0.5
         if not diagonal[k]:
             break
         left /= np.float32(diagonal[k])
         right = back / np.float32(diagonal[k]) - np.float32(diagonal[k]) * right
-        beside[k] = np.linalg.norm(right)
+        beside[k] = float(right @ right) ** 0.5
         if not beside[k]:
             break
         right /= np.float32(beside[k])
@@ -291,5 +269,4 @@ def _largest(matrix: np.ndarray, rng: np.random.Generator) -> float:
     # units below.
     half = steps // 2
     edge = float(diagonal[half:].mean() + beside[half - 1 : -1].mean())
-    unit = (p**-0.5 + q**-0.5) ** (1 / 3) / (2 * (p**0.5 + q**0.5))
-    return max(top, edge * (1 - 1.2065 * unit))
+    return max(top, edge * (1 - 1.2065 * _unit(p, q)))

@@ -20,8 +20,7 @@ INTEGERS = "integers or truth values: indices, masks or packed weights."
 
 ADAPTER = "a low-rank adapter of rank"  # beginning of the reason of an adapter without faults
 
-# p-value below which the likeliest law is refuted. The phase is still given, but noise and features
-# are not.
+# p-value below which a law of noise is refuted; then it gives no features.
 REFUTED = 0.02
 
 
@@ -63,22 +62,7 @@ class Exponent:
     lognormal_p_value: float | None = (
         None  # p-value against a log-normal, which fits better if the p-value is below 0.05
     )
-    bulk_p_value: float | None = (
-        None  # p-value of bulk and spikes as the tail's cause, excluded below 0.05
-    )
     n_tail: int = 0  # number of values to which the exponent was fitted
-
-
-@dataclass(frozen=True)
-class Rival:
-    """Candidate law; all candidates are fitted to the same values."""
-
-    name: str  # "power law", "log-normal", "bulk and spikes", or the name of a phase
-    log_likelihood: float  # log-likelihood of all values, in nats
-    p_value: float | None = (
-        None  # goodness of fit by parametric bootstrap; None without a bootstrap
-    )
-    n_parameters: int = 0  # number of fitted parameters; each costs log(number of values) / 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,10 +125,6 @@ class MatrixDiagnosis:
         Number of values that are zero to the precision of the file.
     notes : tuple of str
         Other fits that were refused, and changes made to the array, in words.
-    runner_up : str
-        Phase of the second-best law; empty if there is only one law.
-    log_likelihood_ratio : float or None
-        Difference of the penalised log-likelihoods of the phase and the runner-up, in nats.
     phase_p_value : float or None
         Goodness of fit of the law of the phase, by parametric bootstrap; None without a bootstrap.
     noise, shrinkage : Estimate or None
@@ -153,10 +133,6 @@ class MatrixDiagnosis:
         Outliers, strongest first.
     exponent : Exponent or None
         Power-law exponent of the spectrum.
-    rivals : tuple of Rival
-        Explanations of the tail, fitted to the same values.
-    candidates : tuple of Rival
-        Laws of the phases, best first.
     layout : str
         Layout by which a fused projection was split, or the reason why it was not.
     law : Curve or None
@@ -192,15 +168,11 @@ class MatrixDiagnosis:
     tail: TailFit | None = None
     zeros: int = 0
     notes: tuple[str, ...] = ()
-    runner_up: str = ""
-    log_likelihood_ratio: float | None = None
     phase_p_value: float | None = None
     noise: Estimate | None = None
     shrinkage: Estimate | None = None
     features: tuple[Feature, ...] = ()
     exponent: Exponent | None = None
-    rivals: tuple[Rival, ...] = ()
-    candidates: tuple[Rival, ...] = ()
     layout: str = ""
     law: Curve | None = None
     values: np.ndarray | None = None

@@ -7,12 +7,12 @@ from functools import cache
 import numpy as np
 
 from solvable.arrays import random_stream
-from solvable.diagnose.chance_outliers import after_removal, beyond_signs
+from solvable.diagnose.chance_outliers import Signs, after_removal, workspace
 from solvable.diagnose.decomposition import BY_PRODUCT, Vectors, eigenvectors, gram
 from solvable.diagnose.spectrum import Spectrum
 
 LEVEL = 0.05  # chance of one direction too many in a matrix of independent symmetric entries
-DRAWS = 4  # matrices under random signs in each round
+DRAWS = 3  # matrices under random signs in each round
 ROUNDS = 4  # rounds in which the directions found so far are removed; the count is a lower bound
 EXACT = 19  # random signs for small matrices: the largest of 20 has rank 1 with probability 5 %
 
@@ -25,19 +25,11 @@ def directions_of(
     Values that were counted are removed before the next round, so that they do not raise the largest
     value under random signs.
     """
-    matrix = spectrum.matrix
     moduli = np.sort(np.abs(spectrum.values))[::-1]
-    return beyond_signs(
-        matrix,
-        moduli[: moduli.size // 2] * spectrum.scale,
-        _vectors(spectrum),
-        symmetric=spectrum.symmetric,
-        level=level,
-        draws=DRAWS,
-        rounds=ROUNDS,
-        seed=seed,
-        overwrite=overwrite,
-    )
+    tops = moduli[: moduli.size // 2] * spectrum.scale
+    control = Signs(spectrum.symmetric, level, draws=DRAWS, rounds=ROUNDS, raised=True)
+    work = workspace(spectrum.matrix, overwrite)
+    return control.beyond(work, tops, _vectors(spectrum), random_stream(seed, "signs", "()"))
 
 
 def _vectors(spectrum: Spectrum) -> Vectors:

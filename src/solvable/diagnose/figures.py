@@ -1,12 +1,19 @@
-"""Figures of a diagnosis: a spectrum with its fitted law."""
+"""Figures of a diagnosis: a spectrum with its fitted law, numbers against depth, attention heads."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Literal, NamedTuple
+
 import numpy as np
 
-from solvable.diagnose.diagnosis import MatrixDiagnosis
+from solvable.diagnose.diagnosed import Diagnosed
+from solvable.diagnose.diagnosis import HeadDiagnosis, MatrixDiagnosis
 from solvable.plots.figure import Figure, Marker, Series
 from solvable.plots.layout import Scale
+from solvable.plots.palette import COLOURS
+from solvable.plots.words import counted
 
 TRIMMED = 0.1  # a logarithmic axis leaves out at most this share of the values, the smallest values
 
@@ -115,3 +122,145 @@ def _features(
         # Outliers are drawn as points above the axis.
         level = np.maximum(level, 0.03 * heights.max())
     return [Series("learned features", places, level, kind="points", colour=2)]
+
+
+class Quantity(NamedTuple):
+    """Number of a matrix that is drawn as a line."""
+
+    name: str
+    title: str
+    label: str  # of the vertical axis
+    value: Callable[..., Any]  # number, or numbers, of a row; None where it is missing
+    scale: Scale = "linear"
+    caption: str = ""
+
+
+class Line(NamedTuple):
+    """Values of one line, None where they are missing."""
+
+    label: str
+    colour: int
+    x: Sequence[float] | np.ndarray
+    y: Sequence[float | None]
+
+
+def line_figure(
+    quantity: Quantity,
+    lines: Iterable[Line],
+    x_label: str,
+    caption: str = "",
+    x_scale: Scale = "linear",
+) -> Figure | None:
+    """Draw one quantity as lines; None if no line has a value that can be drawn."""
+    series = []
+    for line in lines:
+        y = np.array([np.nan if value is None else value for value in line.y], dtype=float)
+        y = np.where(y > 0, y, np.nan) if quantity.scale == "log" else y
+        if known := int(np.isfinite(y).sum()):
+            # A line and points of one name would be read as theory and measurement.
+            kind: Literal["points", "line"] = "points" if known == 1 else "line"
+            x = np.asarray(line.x, dtype=float)
+            series.append(Series(line.label, x, y, kind=kind, colour=line.colour))
+    text = " ".join(part for part in (quantity.caption, caption) if part)
+    if not series:
+        return None
+    labels = (quantity.name, quantity.title, x_label, quantity.label)
+    return Figure(*labels, series, text, x_scale=x_scale, y_scale=quantity.scale)
+
+
+QUANTITIES = (
+    Quantity("depth-directions", "Directions above random signs", "at least", lambda row: row.directions),
+    Quantity(
+        "depth-stable-rank", "Stable rank", "squared norm / largest square",
+        lambda row: row.stable_rank, "log",
+    ),
+    Quantity(
+        "depth-change", "Change since the initial weights", "share of the initial norm",
+        lambda row: None if row.initial is None else row.initial.relative_change, "log",
+    ),
+    Quantity(
+        "depth-rank-of-change", "Rank of the change", "directions that hold 95 %",
+        lambda row: None if row.initial is None else row.initial.rank, "log",
+    ),
+)  # fmt: skip
+
+
+def kinds_by_depth(found: Diagnosed) -> dict[str, list[tuple[int, MatrixDiagnosis]]]:
+    """Return matrices by their name without its first number, each with this number."""
+    kinds: dict[str, list[tuple[int, MatrixDiagnosis]]] = {}
+    for row in found.matrices:
+        number = re.search(r"\d+", row.name)
+        if number is not None:
+            kind = f"{row.name[: number.start()]}*{row.name[number.end() :]}"
+            kinds.setdefault(kind, []).append((int(number.group()), row))
+    least = 3  # two points are no line against depth
+    return {kind: rows for kind, rows in kinds.items() if len(rows) >= least}
+
+
+def depth_figures(found: Diagnosed) -> Iterator[Figure]:
+    """Yield a figure of each quantity that kinds of matrices have in at least three layers."""
+    kinds = kinds_by_depth(found)
+    drawn = list(kinds)[: len(COLOURS)]
+    left = len(kinds) - len(drawn)
+    caption = f"{counted(left, 'other kind')} not drawn." if left else ""
+    for quantity in QUANTITIES:
+        lines = []
+        for colour, kind in enumerate(drawn):
+            rows = sorted(kinds[kind], key=lambda pair: pair[0])
+            values = [quantity.value(row) for _, row in rows]
+            if sum(value is not None for value in values) > 1:
+                lines.append(Line(kind, colour, [number for number, _ in rows], values))
+        if figure := line_figure(quantity, lines, "number in the name", caption):
+            yield figure
+
+
+def head_figure(row: HeadDiagnosis) -> Figure:
+    """Draw the ordered singular values of query^T key and the singular values expected from noise."""
+    values = np.zeros(0) if row.values is None else np.asarray(row.values)
+    learned = row.learned or 0
+    order = np.arange(1, values.size + 1, dtype=float)
+    series = []
+    if row.expected is not None and row.expected.size:
+        # The values expected from noise start after the learned directions.
+        expected = np.asarray(row.expected)[: max(values.size - learned, 1)]
+        places = learned + 1.0 + np.arange(expected.size)
+        series.append(Series("rest, by the fitted law", places, expected, colour=1))
+    if learned < values.size:
+        rest = slice(learned, None)
+        series.append(Series("the rest", order[rest], values[rest], kind="points", colour=0))
+    if learned:
+        series.append(
+            Series("learned directions", order[:learned], values[:learned], kind="points", colour=2)
+        )
+    return Figure(
+        name=row.name,
+        title=f"{row.name}: {row.phase}",
+        x_label="index of the singular value (largest first)",
+        y_label="singular value",
+        series=series,
+        caption=row.reason,
+    )
+
+
+def overview(heads: Sequence[HeadDiagnosis]) -> Figure:
+    """Draw the number of learned directions of every head against the layer."""
+    layers = list(dict.fromkeys(row.pair for row in heads))
+    numbers = {name: number for number, name in enumerate(layers)}
+    sizes = {name: sum(row.pair == name for row in heads) for name in layers}
+    rows = [row for row in heads if row.learned is not None]
+    # Heads of a layer are drawn next to each other.
+    places = [
+        numbers[row.pair] + 0.7 * (((row.head or 0) + 0.5) / sizes[row.pair] - 0.5) for row in rows
+    ]
+    counts = [float(row.learned or 0) for row in rows]
+    return Figure(
+        name="attention heads",
+        title="Learned directions of every attention head",
+        x_label="layer (heads next to each other)",
+        y_label="number of learned directions",
+        series=[Series("heads", np.array(places), np.array(counts), kind="points", colour=2)],
+        caption=(
+            f"Learned directions per head, from {min(counts, default=0):.0f} to "
+            f"{max(counts, default=0):.0f}. Each point is a head."
+        ),
+    )

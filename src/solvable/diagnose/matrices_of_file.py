@@ -18,16 +18,19 @@ from solvable.diagnose.attention.heads_of_file import AttentionRequest, attentio
 from solvable.diagnose.attention.query_key_arrays import heads_of
 from solvable.diagnose.diagnosed import Diagnosed
 from solvable.diagnose.diagnosis import INTEGERS, NOT_FITTED, MatrixDiagnosis
-from solvable.diagnose.job_sizes import (
+from solvable.diagnose.jobs import (
+    Job,
+    KeptRows,
     bytes_of,
     bytes_of_pair,
     cost_of,
     cost_of_adapter,
+    each_in_order,
+    lanes_for,
     memory_limit,
+    run_jobs,
 )
-from solvable.diagnose.kept_rows import KeptRows, run_jobs
 from solvable.diagnose.matrix import blas, diagnose_matrix
-from solvable.diagnose.parallel import Job, each_in_order, lanes_for
 from solvable.diagnose.roles import split_arrays
 from solvable.errors import InvalidData, MemoryLimitExceeded
 from solvable.plots.words import counted
@@ -83,16 +86,24 @@ def diagnose_file(
     """
     check_integer("workers", workers, 1)
     check_integer("seed", seed, 0)
-    weights = open_weights(weights)
-    known = heads_of(weights, heads)
+    start = None if initial is None else open_weights(initial)
+    jobs = _jobs_of_files(open_weights(weights), start, heads, seed, laws)
+    yield from each_in_order(jobs, workers, memory_limit(None))
+
+
+def arrays_in(weights: Weights, heads: int | None) -> list[StoredArray]:
+    """Return the arrays of a file: adapters joined, fused projections split."""
+    return list(split_arrays(joined_adapters(weights.arrays), heads_of(weights, heads)))
+
+
+def _jobs_of_files(
+    weights: Weights, initial: Weights | None, heads: int | None, seed: int, laws: bool
+) -> list[Job]:
     before = {}
     if initial is not None:
-        before = {
-            stored.name: stored for stored in split_arrays(open_weights(initial).arrays, known)
-        }
-    arrays = list(split_arrays(joined_adapters(weights.arrays), known))
-    jobs = jobs_of(arrays, before, initial is not None, seed, laws)
-    yield from each_in_order(jobs, workers, memory_limit(None))
+        parts = split_arrays(initial.arrays, heads_of(weights, heads))
+        before = {stored.name: stored for stored in parts}
+    return jobs_of(arrays_in(weights, heads), before, initial is not None, seed, laws)
 
 
 def jobs_of(
@@ -203,7 +214,7 @@ def announced(
 ) -> Announced:
     """Summarise the headers; raise for requested arrays that are missing."""
     attention = attention_in(weights, request)
-    parts = list(split_arrays(joined_adapters(weights.arrays), heads_of(weights, request.heads)))
+    parts = arrays_in(weights, request.heads)
     matrices = counted(sum(array.is_matrix for array in parts), "matrix", "matrices")
     jobs = [*jobs_of(parts, {}, False, 0, laws), *(head_jobs(attention, 0) if laws else ())]
     lanes = lanes_for(jobs, workers, memory_limit(memory))
@@ -228,12 +239,7 @@ def diagnose_whole(
     initial = None if initial is None else opened(initial)
     request = request or AttentionRequest()
     attention = attention_in(weights, request)
-    known = heads_of(weights, request.heads)
-    arrays = list(split_arrays(joined_adapters(weights.arrays), known))
-    before = {}
-    if initial is not None:
-        before = {stored.name: stored for stored in split_arrays(initial.arrays, known)}
-    of_arrays = jobs_of(arrays, before, initial is not None, seed, laws)
+    of_arrays = _jobs_of_files(weights, initial, request.heads, seed, laws)
     of_heads = head_jobs(attention, seed) if laws else []
     results: dict[str, Any] = {}
     started, interrupted = time.monotonic(), False
@@ -259,7 +265,7 @@ def diagnose_whole(
         initial=initial.name if initial else "",
         notes=weights.notes,
         seconds=time.monotonic() - started,
-        n_arrays=len(arrays),
+        n_arrays=len(of_arrays),
         versions={name: version(name) for name in ("solvable", "numpy", "scipy")},
         heads=tuple(row for job in of_heads for row in results.get(job.key, ())),
         attention=attention.remarks if laws else (),

@@ -10,7 +10,6 @@ import numpy as np
 
 from solvable.arrays import to_numpy
 from solvable.diagnose.bulk_fit import MINIMUM_COUNT, BulkFit, first_outliers
-from solvable.diagnose.bulk_law import WholeBulk
 from solvable.diagnose.change import change_between, comparison_of
 from solvable.diagnose.diagnosis import (
     NOT_FITTED,
@@ -18,21 +17,23 @@ from solvable.diagnose.diagnosis import (
     STRUCTURED,
     Control,
     Estimate,
+    Exponent,
     MatrixDiagnosis,
-    Rival,
 )
 from solvable.diagnose.directions import LEVEL, directions_of, directions_of_small
-from solvable.diagnose.law_summary import (
-    curve_of,
-    exponent_of,
-    features_of,
-)
-from solvable.diagnose.magnitude import with_magnitude
 from solvable.diagnose.outliers import Outliers, outlier_text, without_outliers
-from solvable.diagnose.phase_likelihood import PhaseLaw, phase_laws
-from solvable.diagnose.spectrum import Spectrum, few_frequencies, in_unit, read_spectrum
-from solvable.diagnose.tail_alternatives import goodness_of, rivals_of, tail_of
+from solvable.diagnose.phases import WholeBulk, features_of, power_curve
+from solvable.diagnose.spectrum import (
+    COLLAPSED,
+    Spectrum,
+    few_frequencies,
+    in_unit,
+    read_spectrum,
+    with_magnitude,
+)
 from solvable.errors import InvalidData
+from solvable.fitting.power_tail import TailFit, fit_tail
+from solvable.plots.words import counted
 
 
 def diagnose_matrix(
@@ -48,13 +49,12 @@ def diagnose_matrix(
 ) -> MatrixDiagnosis:
     r"""Bulk, learned features, tail and phase of one matrix.
 
-    The phase is the phase of the likeliest law, with a penalty per parameter
-    (:func:`solvable.diagnose.phase_likelihood.phase_laws`). Features, noise and shrinkage
-    are given if that law has a bulk that is not refuted. A feature must also be larger than every
-    value of the same matrix under random signs, applied to its entries and to their cosines along
-    rows, columns and both: these controls keep heavy tails, unequal variances and correlations. If
-    the largest value fails this test, the matrix is random-like. A power-law tail is fitted only
-    without a bulk, because the edge of noise resembles a power law. Symmetric matrices are diagnosed by
+    Features, noise and shrinkage are given if a bulk of noise is not refuted. A feature must also be
+    larger than every value of the same matrix under random signs, applied to its entries and to their
+    cosines along rows, columns and both: these controls keep heavy tails, unequal variances and
+    correlations. If the largest value fails this test, the matrix is random-like. A power-law tail is
+    fitted only without a bulk, because the edge of noise resembles a power law; without either the
+    phase is bulk-decay. Symmetric matrices are diagnosed by
     their eigenvalues. ``directions`` is a lower bound that needs no law; single entries, rows, columns
     or a mean that hide directions or features are taken out and named in ``outliers``.
 
@@ -135,7 +135,7 @@ def _alone(
     """Diagnose a matrix without its initial weights."""
     blank = MatrixDiagnosis(name, tuple(weights.shape), stored, NOT_FITTED, "")
     try:
-        spectrum = read_spectrum(weights, precision)
+        spectrum = read_spectrum(weights, precision, exact=laws)
     except InvalidData as error:
         few, dead = _few(weights, seed, precision)
         # Entries that are not finite are the news, also in a matrix that is too small for a fit.
@@ -180,7 +180,7 @@ def _revealed(
     """Return the diagnosis without outlying parts where they hide directions or features."""
     kept = replace(row, outliers=_dead(outliers))
     try:
-        spectrum = read_spectrum(cleaned, precision)
+        spectrum = read_spectrum(cleaned, precision, exact=laws)
     except InvalidData:
         return kept
     directions = directions_of(spectrum, seed, level=LEVEL / 2)
@@ -237,92 +237,48 @@ def blas() -> Any:
 def _of_spectrum(
     spectrum: Spectrum, blank: MatrixDiagnosis, seed: int, overwrite: bool
 ) -> MatrixDiagnosis:
+    """Complete a row by a bulk of noise that is not refuted, else by a power law or neither."""
     notes = list(spectrum.notes)
-    fit: BulkFit | None = None
-    whole: WholeBulk | None = None
-    try:
-        fit = spectrum.fit(seed)
-        whole = spectrum.bulk(fit)
-    except InvalidData as error:
-        notes.append(f"bulk: {error}")
     base = replace(
         blank,
-        reason=" ".join(notes),
         zeros=spectrum.zeros,
-        notes=tuple(notes),
         values=spectrum.values * spectrum.unit,
         symmetric=spectrum.symmetric,
     )
-    return _explained(base, spectrum, fit, whole, notes, seed, overwrite)
-
-
-def _explained(
-    base: MatrixDiagnosis,
-    spectrum: Spectrum,
-    fit: BulkFit | None,
-    whole: WholeBulk | None,
-    notes: list[str],
-    seed: int,
-    overwrite: bool,
-) -> MatrixDiagnosis:
-    """Complete a row by the likeliest law; return it unchanged if no law can be fitted."""
-    values = spectrum.ordered(fit)
-    believed = fit is not None and fit.p_value >= REFUTED and 4 * fit.n_outliers <= values.size
-    laws = phase_laws(values, whole, fit.n_outliers if fit else 0, believed=believed)
-    if not laws:
-        return base
-    best, runner_up = laws[0], laws[1] if len(laws) > 1 else None
-    control = _control(spectrum, fit, best, seed, overwrite)
-    noise_alone = control is not None and not control.confirmed
-    if control is not None and noise_alone:
-        best, runner_up = replace(best, phase="random-like", what=control.text), None
-    tail, against, p_value = None, None, None
-    if best.smooth is None and best.phase != "rank-collapse" and fit is not None:
-        base, fit = _with_bulk(base, spectrum, fit, best, control, notes, seed)
-        # For dependent noise a bulk of independent noise is not the likeliest law either.
-        p_value = None if noise_alone else fit.p_value
-        notes.append("tail: not fitted, because a bulk of noise explains the spectrum.")
-    elif not noise_alone:
-        tail, against = tail_of(values, best, whole, fit, notes, seed)
-        p_value = goodness_of(best, values, tail, seed)
-    if p_value is not None and p_value < REFUTED:
-        notes.append(f"the likeliest law is refuted as well (p = {p_value:.3f}).")
-    if tail is not None:
-        scale = spectrum.unit if spectrum.symmetric else spectrum.unit * spectrum.unit
-        tail = replace(tail, threshold=tail.threshold * scale)
-    return replace(
-        base,
-        phase=best.phase,
-        reason=_reason(best, runner_up, p_value),
-        bulk=None if fit is None else in_unit(fit, spectrum.unit),
-        tail=tail,
-        notes=tuple(notes),
-        runner_up=runner_up.phase if runner_up else "",
-        log_likelihood_ratio=best.score - runner_up.score if runner_up else None,
-        phase_p_value=p_value,
-        exponent=exponent_of(tail, against),
-        rivals=rivals_of(values, laws, fit),
-        candidates=tuple(
-            Rival(law.phase, law.log_likelihood, None, law.n_parameters) for law in laws
-        ),
-        law=curve_of(spectrum, whole, fit, best),
-        control=control,
-    )
+    fit: BulkFit | None = None
+    try:
+        fit = spectrum.fit(seed)
+    except InvalidData as error:
+        notes.append(f"bulk: {error}")
+    collapsed = spectrum.zeros >= COLLAPSED * spectrum.values.size
+    if fit is not None and not collapsed:
+        # With more outliers than a quarter of the values, what is left resembles a bulk too easily.
+        if fit.p_value >= REFUTED and 4 * fit.n_outliers <= spectrum.values.size:
+            row = _with_bulk(base, spectrum, fit, notes, seed, overwrite)
+            return replace(row, notes=tuple(notes))
+        outliers = counted(fit.n_outliers, "outlier")
+        notes.append(f"bulk: noise with {outliers} is refuted, p = {fit.p_value:.3f}.")
+    if collapsed:
+        reason = "almost all values are zero."
+        row = _with_tail(replace(base, phase="rank-collapse", reason=reason), spectrum, notes, seed)
+    elif fit is None and spectrum.values.size - spectrum.zeros < MINIMUM_COUNT:
+        row = replace(base, reason=" ".join(notes))
+    else:
+        control = _control(spectrum, None, 1, seed, overwrite)
+        if control.confirmed:
+            row = _with_tail(replace(base, control=control), spectrum, notes, seed)
+        else:
+            row = replace(base, phase="random-like", reason=f"{control.text}.", control=control)
+    return replace(row, notes=tuple(notes))
 
 
 def _control(
-    spectrum: Spectrum, fit: BulkFit | None, best: PhaseLaw, seed: int, overwrite: bool
-) -> Control | None:
+    spectrum: Spectrum, fit: BulkFit | None, tested: int, seed: int, overwrite: bool
+) -> Control:
     """Test the values above a bulk (or, without a bulk, the largest value) against random signs."""
-    with_bulk = best.smooth is None and fit is not None
-    tested = fit.n_outliers if with_bulk and fit is not None else 1
-    if best.phase == "rank-collapse" or (best.phase == "random-like" and not tested):
-        return None
-    # Without a value above the cut, the largest value is tested: a value just above the edge counts.
-    tested = max(tested, 1)
     count, reaching = spectrum.controlled(fit, tested, seed, overwrite=overwrite)
     beyond = f"{tested} value{'s' * (tested != 1)} beyond the edge of independent noise"
-    if not with_bulk:
+    if fit is None:
         beyond = "the largest value"
     if not count:
         text = f"noise: {beyond}, and the same matrix under {reaching} has values as large"
@@ -339,45 +295,79 @@ def _with_bulk(
     base: MatrixDiagnosis,
     spectrum: Spectrum,
     fit: BulkFit,
-    best: PhaseLaw,
-    control: Control | None,
     notes: list[str],
     seed: int,
-) -> tuple[MatrixDiagnosis, BulkFit]:
-    """Complete a row by the results of the bulk unless the bulk is refuted; return the bulk fit too."""
-    if control is not None:
+    overwrite: bool,
+) -> MatrixDiagnosis:
+    """Complete a row by a bulk of noise and the features beyond it."""
+    control, reason = None, "noise"
+    if fit.n_outliers:
+        control = _control(spectrum, fit, fit.n_outliers, seed, overwrite)
+        reason = control.text
         fit = first_outliers(fit, control.confirmed)
-    unit = spectrum.unit
-    if spectrum.symmetric:
-        low = -2 * fit.noise - fit.shrinkage
-    else:
-        p, q = spectrum.shape
-        low = fit.noise * (1 - (p / q) ** 0.5) - fit.shrinkage
+        if control.confirmed:
+            reason = f"noise and {counted(control.confirmed, 'signal')}"
+    unit, whole = spectrum.unit, WholeBulk.of(spectrum, fit)
+    low = fit.noise * whole.law.edges[0] - fit.shrinkage
     if spectrum.semidefinite:
         low = max(low, 0.0)
-    base = replace(base, edges=(low * unit, fit.edge * unit))
-    if control is not None and not control.confirmed:
-        # If noise alone exceeds the edge, no value beyond it is a feature.
-        return base, fit
-    if fit.p_value < REFUTED:
-        notes.append("features: not given, because the law of the noise is refuted.")
-        return base, fit
+    strengths = np.abs(fit.spikes.strengths) / fit.threshold
     row = replace(
         base,
+        phase=whole.phase(strengths),
+        reason=f"{reason}; p = {fit.p_value:.3f}.",
+        bulk=in_unit(fit, unit),
+        edges=(low * unit, fit.edge * unit),
+        law=whole.curve(spectrum, fit.n_outliers),
+        control=control,
+    )
+    notes.append("tail: not fitted, because a bulk of noise explains the spectrum.")
+    if control is not None and not control.confirmed:
+        # If noise alone exceeds the edge, its law is not that of independent noise.
+        return row
+    return replace(
+        row,
+        phase_p_value=fit.p_value,
         noise=Estimate.of(fit.noise, fit.noise_error, unit),
         shrinkage=Estimate.of(fit.shrinkage, fit.shrinkage_error, unit) if fit.shrinkage else None,
         features=features_of(fit, unit),
     )
-    return row, fit
 
 
-def _reason(best: PhaseLaw, runner_up: PhaseLaw | None, p_value: float | None) -> str:
-    words = f"{best.what}"
-    if runner_up is not None:
-        gain = best.score - runner_up.score
-        words += f"; {gain:.1f} nats over {runner_up.phase}"
-        if gain < 2:
-            words += ", which is nearly as likely"
-    if p_value is not None:
-        words += f"; p = {p_value:.3f}"
-    return f"{words}."
+def _with_tail(
+    base: MatrixDiagnosis, spectrum: Spectrum, notes: list[str], seed: int
+) -> MatrixDiagnosis:
+    """Complete a row without a bulk by its power-law tail, if it has one."""
+    no_tail = "no bulk, and no power law of at least a quarter of the values."
+    moduli = np.abs(spectrum.values)
+    power = 1 if spectrum.symmetric else 2
+    tail: TailFit | None = None
+    try:
+        # Squared singular values are the eigenvalues whose tail is usually fitted.
+        tail = fit_tail(moduli[moduli > 0] ** power, draws=39, seed=seed)
+    except InvalidData as error:
+        notes.append(f"tail: {error}")
+    if tail is None:
+        return (
+            base if base.phase != NOT_FITTED else replace(base, phase="bulk-decay", reason=no_tail)
+        )
+    row = replace(
+        base,
+        tail=replace(tail, threshold=tail.threshold * spectrum.unit**power),
+        exponent=Exponent(
+            Estimate(tail.exponent, *tail.interval),
+            tail.p_value,
+            tail.power_law_p_value,
+            tail.n_tail,
+        ),
+    )
+    if base.phase != NOT_FITTED:
+        return row
+    # A power law of a few of the largest values is no law of the matrix.
+    if not tail.plausible or 4 * tail.n_tail < moduli.size:
+        return replace(row, phase="bulk-decay", reason=no_tail)
+    reason = (
+        f"no bulk, and the largest {tail.n_tail} values follow a power law; p = {tail.p_value:.3f}."
+    )
+    law = power_curve(tail, spectrum)
+    return replace(row, phase="heavy-tailed", reason=reason, phase_p_value=tail.p_value, law=law)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,14 +14,10 @@ import numpy as np
 from solvable.arrays import check_real
 from solvable.data.weights.opening import open_weights
 from solvable.data.weights.stored import StoredArray
-from solvable.errors import InvalidData, InvalidParameter, quoted
-from solvable.paths import check_path, error_line
+from solvable.errors import InvalidData, InvalidParameter
+from solvable.paths import error_line
 from solvable.progress import Progress
 
-FORM = (
-    "FILE.py:FUNCTION, where FUNCTION takes a dictionary of arrays by name and returns the loss, or the "
-    "losses of held-out rows"
-)
 Loss = Callable[[dict[str, np.ndarray]], Any]
 
 
@@ -191,30 +185,3 @@ def _value(loss: Loss, arrays: dict[str, np.ndarray]) -> float:
     if not (math.isfinite(value) and value > 0):
         raise InvalidData(f"the loss is {value:.6g}; allowed: finite numbers above 0.")
     return value
-
-
-def load_function(text: str) -> Loss:
-    """Execute the user's file, and return the function that it names."""
-    name, colon, function = text.rpartition(":")
-    if not colon or not name or not function.isidentifier():
-        raise InvalidParameter(f"--evaluate is {quoted(text)}; allowed: {FORM}.")
-    path = check_path(name, "--evaluate")
-    spec = importlib.util.spec_from_file_location(f"evaluate_{Path(path).stem}", path)
-    if not path.is_file() or spec is None or spec.loader is None:
-        raise InvalidParameter(f"--evaluate names {path}, not a Python file; allowed: {FORM}.")
-    module = importlib.util.module_from_spec(spec)
-    # As for a script, files next to it can be imported, also later, when the function is called.
-    sys.path.insert(0, str(path.resolve().parent))
-    try:
-        with redirect_stdout(sys.stderr):
-            spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
-        raise InvalidParameter(
-            f"--evaluate: {path} cannot be executed ({error_line(error)}). Run it with Python first."
-        ) from error
-    found = getattr(module, function, None)
-    if not callable(found):
-        raise InvalidParameter(
-            f"--evaluate: {path} has no function {function!r}; allowed: {FORM}. Define it there."
-        )
-    return found

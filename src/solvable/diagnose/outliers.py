@@ -30,14 +30,15 @@ def without_outliers(weights: np.ndarray) -> tuple[np.ndarray, tuple[Outliers, .
     The matrix itself is returned if nothing was taken out. An entry, row, column or mean is taken
     out if it alone is larger than the edge of the noise.
     """
-    matrix = weights.reshape(len(weights), -1)
+    matrix = given = weights.reshape(len(weights), -1)
     largest = max(float(matrix.max()), -float(matrix.min()))
     if not np.isfinite(largest) or not 1e-100 < largest < 1e100:
         return matrix, ()  # squares would leave the range; such weights do not occur in networks
-    matrix, found = _without_dead(matrix)
+    squares = _squares(matrix)
+    total = float(squares[0].sum())
+    matrix, found = _without_dead(matrix, squares)
     whole = not found  # only without dead parts are the places those of the file
     scale = _scale(matrix)
-    total = float(_squares(matrix)[0].sum())
     # edge of noise whose entries have this scale: scale (sqrt(p) + sqrt(q))   (spectra 2)
     edge = scale * (matrix.shape[0] ** 0.5 + matrix.shape[1] ** 0.5)
     if largest > edge:
@@ -51,13 +52,15 @@ def without_outliers(weights: np.ndarray) -> tuple[np.ndarray, tuple[Outliers, .
         found.append(Outliers("mean", 1, (), mean**2 * matrix.size / total, mean))
         matrix = matrix - matrix.dtype.type(mean)
     factors = []
-    for squares, kind in zip(_squares(matrix), ("row", "column"), strict=True):
-        far = squares > edge**2
-        lowered = np.sqrt(np.median(squares) / np.where(far, squares, 1.0))
+    if matrix is not given:
+        squares = _squares(matrix)
+    for sizes, kind in zip(squares, ("row", "column"), strict=True):
+        far = sizes > edge**2
+        lowered = np.sqrt(np.median(sizes) / np.where(far, sizes, 1.0))
         factors.append(np.where(far, lowered, 1.0).astype(matrix.dtype))
         if far.any():
-            place = (int(np.argmax(squares)),) if whole else ()
-            share, top_norm = float(squares[far].sum()) / total, float(squares.max()) ** 0.5
+            place = (int(np.argmax(sizes)),) if whole else ()
+            share, top_norm = float(sizes[far].sum()) / total, float(sizes.max()) ** 0.5
             found.append(Outliers(kind, int(far.sum()), place, share, top_norm))
     if any((factor != 1).any() for factor in factors):
         # Lowered to the median norm rather than removed: a direction keeps its part in the row.
@@ -65,11 +68,13 @@ def without_outliers(weights: np.ndarray) -> tuple[np.ndarray, tuple[Outliers, .
     return matrix, tuple(found)
 
 
-def _without_dead(matrix: np.ndarray) -> tuple[np.ndarray, list[Outliers]]:
+def _without_dead(
+    matrix: np.ndarray, squares: tuple[np.ndarray, np.ndarray]
+) -> tuple[np.ndarray, list[Outliers]]:
     """Return the matrix without rows and columns of zeros, unless nearly all are zero."""
     found = []
     for axis, kind in ((0, "dead row"), (1, "dead column")):
-        alive = matrix.any(axis=1 - axis)
+        alive = squares[axis] > 0
         dead = int((~alive).sum())
         if 0 < dead < MOST_DEAD * alive.size:
             matrix = np.compress(alive, matrix, axis=axis)

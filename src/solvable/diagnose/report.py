@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from html import escape
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,22 +16,31 @@ import numpy as np
 from solvable.data.weights.stored import Weights
 from solvable.diagnose import tables, view, words
 from solvable.diagnose.attention import words as attention
-from solvable.diagnose.attention.figures import head_figure, overview
 from solvable.diagnose.change_factors import FOLDER, write_adapter
-from solvable.diagnose.depth import depth_figures
 from solvable.diagnose.diagnosed import Diagnosed
-from solvable.diagnose.diagnosis import STRUCTURED, Curve, Estimate, Feature, MatrixDiagnosis
-from solvable.diagnose.figures import spectrum_figure
-from solvable.diagnose.line_pictures import line_picture
-from solvable.diagnose.noise import RectangularNoise
+from solvable.diagnose.diagnosis import MatrixDiagnosis
+from solvable.diagnose.figures import depth_figures, head_figure, overview, spectrum_figure
 from solvable.errors import InvalidData
 from solvable.pages.environment import GENERATOR, page_environment
 from solvable.pages.result_directory import RESULT, ResultDirectory
-from solvable.pages.small_pictures import small_picture
+from solvable.pages.small_pictures import (
+    BOTTOM,
+    HEIGHT,
+    RIGHT,
+    WIDTH,
+    SmallCanvas,
+    small_picture,
+    ticks,
+)
 from solvable.paths import printable, whole_directory
+from solvable.plots.canvas import Frame
 from solvable.plots.csv_text import csv_text
+from solvable.plots.drawing import draw
+from solvable.plots.figure import Figure
 from solvable.plots.files import write_atomically
-from solvable.plots.palette import style
+from solvable.plots.layout import positions
+from solvable.plots.numbers import format_number
+from solvable.plots.palette import Style, style
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -38,6 +48,8 @@ if TYPE_CHECKING:
 REPORT, ROWS = "report.html", "rows.csv"
 
 FORMAT = "solvable-diagnose-1"  # file name that marks a directory as a result of this program
+
+LEFT = 44  # room for the labels of the vertical axis
 
 DIRECTORY = ResultDirectory(
     "diagnose", "weights", FORMAT, (REPORT, RESULT, ROWS, FOLDER)
@@ -165,16 +177,15 @@ def _html(found: Diagnosed, command: str) -> str:
         cards=[] if found.quick else matrix_cards(found),
         attention=attention,
         head_pictures=head_pictures(found),
-        sketches={} if found.quick else sketches(),
         command=command,
     )
 
 
 def _broken(name: str) -> Markup:
     """Name that wraps only after dots and underscores."""
-    from markupsafe import Markup, escape
+    from markupsafe import Markup
 
-    text = str(escape(printable(name)))
+    text = escape(printable(name))
     for mark in "._/":
         text = text.replace(mark, f"{mark}<wbr>")
     return Markup(text)
@@ -208,52 +219,38 @@ def head_pictures(found: Diagnosed) -> list[tuple[str, str]]:
     return pictures
 
 
-def sketches() -> dict[str, str]:
-    """Example figure of each phase, drawn from a law with this phase."""
-    return {
-        row.phase: small_picture(spectrum_figure(row), label=f"Example of {row.phase}")
-        for row in example_spectra()
-    }
+def line_picture(figure: Figure, *, whole: bool = False) -> str:
+    """Draw a figure as a small SVG element without title and legend."""
+    canvas = LineCanvas(whole=whole)
+    draw(figure, canvas)
+    return canvas.markup(figure.title)
 
 
-def example_spectra(count: int = 400) -> list[MatrixDiagnosis]:
-    """Example spectrum of each phase without randomness: quantiles of a law with this phase."""
-    law = RectangularNoise(0.5)
-    places = (np.arange(count) + 0.5) / count
-    noise = law.quantile(places)
-    x = np.linspace(*law.edges, 120)
-    curve, edges = Curve(x, law.density(x)), law.edges
-    power = places[::-1] ** -0.6
-    decay = np.exp(-1.5 * places[::-1] ** 0.7) * 1.8
-    shapes: dict[str, tuple[np.ndarray, list[float], Curve | None, int]] = {
-        "random-like": (noise, [], curve, 0),
-        "bleeding-out": (noise, [1.84, 1.78], curve, 0),
-        "bulk+spikes": (noise, [3.4, 2.7, 2.3], curve, 0),
-        "bulk-decay": (decay, [], None, 0),
-        "heavy-tailed": (power, [], _power_curve(power), 0),
-        "rank-collapse": (np.geomspace(0.3, 3.0, 16), [], None, count - 16),
-        STRUCTURED: (1 + 0.02 * np.sin(7 * places), [], None, 0),
-    }
-    rows = []
-    for phase, (values, spikes, fitted, zeros) in shapes.items():
-        rows.append(
-            MatrixDiagnosis(
-                "example",
-                (count, 2 * count),
-                "F64",
-                phase,
-                "",
-                values=np.sort(np.concatenate([np.zeros(zeros), values, spikes])),
-                law=fitted,
-                edges=edges if fitted is curve else None,
-                features=tuple(Feature(y, Estimate(y, y, y), 1.0) for y in spikes),
-                zeros=zeros,
-            )
+class LineCanvas(SmallCanvas):
+    """Canvas of :func:`line_picture`."""
+
+    def begin(self, frame: Frame) -> None:
+        """Draw both axes with their ticks."""
+        super().begin(frame)
+        # The axis of the base class begins at the left margin of pictures without a vertical axis.
+        self.parts[0] = f'<path class="axis" d="M{LEFT} {HEIGHT - BOTTOM}H{WIDTH - RIGHT}"/>'
+        for value in ticks(frame.y_limits, frame.y_scale):
+            y = float(self._y(np.array([value]))[0])
+            self.parts.append(f'<path class="grid-line" d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}"/>')
+            text = escape(format_number(value, 3))
+            self.parts.append(f'<text class="up" x="{LEFT - 5}" y="{y + 3.5:.1f}">{text}</text>')
+
+    def line(self, x: np.ndarray, y: np.ndarray, *, label: str, style: Style, dashed: bool) -> None:
+        """Draw a curve whose name appears under the pointer."""
+        self.parts.append(
+            f'<path class="thin" stroke="{style.colour}" d="{self.path(x, y)}">'
+            f"<title>{escape(printable(label))}</title></path>"
         )
-    return rows
 
-
-def _power_curve(values: np.ndarray) -> Curve:
-    x = np.geomspace(float(values.min()), float(values.max()), 60)
-    # Quantiles u^(-0.6) have the density x^(-1 - 1/0.6) / 0.6 above 1.
-    return Curve(x, x ** (-1 - 1 / 0.6) / 0.6)
+    def _x(self, values: np.ndarray) -> np.ndarray:
+        assert self.frame is not None
+        values = np.asarray(values, dtype=float)
+        if self.frame.x_scale == "log":
+            values = np.where(values > 0, values, np.nan)
+        place = positions(values, self.frame.x_scale, self.frame.x_limits)
+        return LEFT + (WIDTH - LEFT - RIGHT) * np.asarray(place)

@@ -7,14 +7,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from solvable.diagnose.bulk_fit import MINIMUM_COUNT, BulkFit, fit_bulk, fit_symmetric
-from solvable.diagnose.bulk_law import WholeBulk
 from solvable.diagnose.chance_outliers import confirmed
 from solvable.diagnose.decomposition import Vectors, eigenvectors, singular_values
-from solvable.diagnose.noise import RectangularNoise, SymmetricNoise
-from solvable.diagnose.phase_likelihood import COLLAPSED
+from solvable.diagnose.diagnosis import MatrixDiagnosis
 from solvable.errors import InvalidData
 from solvable.plots.words import counted
 
+COLLAPSED = 0.9  # smallest share of zeros in the phase rank-collapse
 LARGEST_SIDE = 20_000  # largest shorter side for which singular values are computed (cubic time)
 
 
@@ -45,19 +44,11 @@ class Spectrum:
             return fit_symmetric(self.values, semidefinite=self.semidefinite, seed=seed)
         return fit_bulk(self.values, self.shape, seed=seed)
 
-    def bulk(self, fit: BulkFit) -> WholeBulk:
-        """Distribution of all values behind a fit: noise, rescaled for the removed outliers."""
-        p, q = self.shape
-        rest = 1 - fit.n_outliers / q
-        law = SymmetricNoise() if self.symmetric else RectangularNoise(p / q)
-        signed = self.symmetric and not self.semidefinite
-        return WholeBulk(law, fit.noise * rest**0.5, fit.shrinkage, p, signed=signed)
-
     def controlled(
         self, fit: BulkFit | None, count: int, seed: int, *, overwrite: bool = False
     ) -> tuple[int, str]:
         """Count the largest values that exceed all controls, and name the control that ends the count."""
-        moduli = np.abs(self.ordered(fit))
+        moduli = np.sort(np.abs(self.values))
         matrix, vectors = self.matrix, self.vectors
         if self.symmetric and not self.semidefinite and fit is not None:
             # Values of both signs are measured from the centre.
@@ -73,16 +64,12 @@ class Spectrum:
             seed=seed,
         )
 
-    def ordered(self, fit: BulkFit | None) -> np.ndarray:
-        """Values sorted by ascending distance from the bulk's centre."""
-        if self.semidefinite or not self.symmetric:
-            return self.values
-        centre = -fit.shrinkage if fit is not None else 0.0
-        return self.values[np.argsort(np.abs(self.values - centre))]
 
+def read_spectrum(weights: np.ndarray, precision: float, *, exact: bool = True) -> Spectrum:
+    """Return the singular values or eigenvalues of an array; raise if there are none.
 
-def read_spectrum(weights: np.ndarray, precision: float) -> Spectrum:
-    """Return the singular values or eigenvalues of an array; raise if there are none."""
+    If not ``exact``, the smaller half of the values may be rounded to single precision.
+    """
     # A copy of the whole matrix, in this unit or in double precision, is avoided: it may be large.
     matrix, notes = _joined(weights)
     p, q = sorted(matrix.shape)
@@ -102,7 +89,7 @@ def read_spectrum(weights: np.ndarray, precision: float) -> Spectrum:
         y = np.linalg.eigvalsh(matrix)
     else:
         matrix = matrix if matrix.shape[0] == p else matrix.T
-        y, vectors = singular_values(matrix, scale)
+        y, vectors = singular_values(matrix, scale, exact=exact)
     size = float(np.linalg.norm(y)) / matrix.size**0.5
     top = float(np.abs(y).max())
     # In double precision values count as equal up to a relative difference of 1e-12.
@@ -210,3 +197,47 @@ def in_unit(fit: BulkFit, unit: float) -> BulkFit:
     )
     lengths = ("noise", "shrinkage", "edge", "cut", "noise_error", "shrinkage_error")
     return replace(fit, spikes=spikes, **{name: getattr(fit, name) * unit for name in lengths})
+
+
+def with_magnitude(row: MatrixDiagnosis, weights: np.ndarray) -> MatrixDiagnosis:
+    """Complete a row by its norm, largest singular value and stable rank, if all entries are finite."""
+    if row.values is not None:
+        moduli = np.abs(row.values)
+        unit = float(moduli.max())
+        norm, largest = float(np.linalg.norm(moduli / unit)), 1.0
+    else:
+        unit, norm, largest = _measured(weights)
+    if not np.isfinite(unit):
+        return row
+    if unit == 0 or largest == 0:
+        return replace(row, norm=0.0, largest=0.0)
+    return replace(row, norm=norm * unit, largest=largest * unit, stable_rank=(norm / largest) ** 2)
+
+
+def _measured(weights: np.ndarray) -> tuple[float, float, float]:
+    """Return the largest entry, and norm and largest singular value in units of it."""
+    if weights.ndim < 2 or weights.size == 0 or weights.dtype.kind not in "fiub":
+        return np.nan, 0.0, 0.0
+    matrix = weights.reshape(weights.shape[0], -1)
+    unit = max(float(matrix.max()), -float(matrix.min()))
+    if not np.isfinite(unit) or not 1e-301 < unit < 1e301:
+        return (0.0 if unit == 0 else np.nan), 0.0, 0.0
+    small = 512  # up to this side a whole decomposition takes a fraction of a second
+    if min(matrix.shape) <= small:
+        matrix = np.divide(matrix, unit, dtype=np.float64)
+        return unit, float(np.linalg.norm(matrix)), float(np.linalg.norm(matrix, 2))
+    from scipy.sparse.linalg import LinearOperator, svds
+
+    # One copy, in single precision, because such a matrix may be large.
+    single = (matrix / unit).astype(np.float32, copy=False)
+    norm = sum(float(np.vdot(row, row)) for row in single) ** 0.5
+    # A fixed start, so that the same matrix always has the same value.
+    start = np.cos(np.arange(min(matrix.shape), dtype=np.float64))
+    operator = LinearOperator(
+        single.shape,
+        matvec=lambda vector: single @ vector.astype(np.float32),
+        rmatvec=lambda vector: vector.astype(np.float32) @ single,
+        dtype=np.float64,
+    )
+    found = svds(operator, k=1, v0=start, tol=1e-6, return_singular_vectors=False)
+    return unit, norm, float(found[0])

@@ -1,11 +1,11 @@
-"""Table of matrices: cells as text, and the choice of columns for the terminal."""
+"""Tables of matrices: columns as text, and the choice of columns that fit into a terminal."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from solvable.diagnose.diagnosed import Diagnosed
 from solvable.diagnose.diagnosis import Estimate, MatrixDiagnosis
@@ -20,21 +20,12 @@ def size_text(row: MatrixDiagnosis) -> str:
     return " x ".join(str(side) for side in row.shape) or "scalar"
 
 
-def lead_text(row: MatrixDiagnosis) -> str:
-    """Lead in log-likelihood over the runner-up in nats, such as "12"; rounded above a thousand."""
-    ratio = row.log_likelihood_ratio
-    if ratio is None:
-        return MISSING
-    return f"{ratio:.1f}" if abs(ratio) < 10 else format_number(ratio, 3 if ratio < 1000 else 2)
-
-
 def estimate_text(value: Estimate | None, *, interval: bool = True) -> str:
     """Write an estimate, with or without its interval."""
     if value is None:
         return MISSING
-    if interval:
-        return interval_text(value.value, value.low, value.high)
-    return interval_text(value.value, value.low, value.high).partition(" ")[0]
+    text = interval_text(value.value, value.low, value.high)
+    return text if interval else parts(text)[0]
 
 
 def features_text(row: MatrixDiagnosis) -> str:
@@ -43,54 +34,6 @@ def features_text(row: MatrixDiagnosis) -> str:
         return str(len(row.features))
     noise = row.noise is not None or (row.control is not None and not row.control.confirmed)
     return "0" if noise else MISSING
-
-
-def strongest_text(row: MatrixDiagnosis, *, interval: bool = True) -> str:
-    """Strength of the strongest feature, such as "3.1 (2.8 to 3.4)"."""
-    return estimate_text(row.features[0].strength if row.features else None, interval=interval)
-
-
-def tail_text(row: MatrixDiagnosis, *, interval: bool = True) -> str:
-    """Tail exponent of the spectrum, with its interval."""
-    return estimate_text(row.exponent.spectrum if row.exponent else None, interval=interval)
-
-
-def tail_p_text(row: MatrixDiagnosis) -> str:
-    """p-value of the power law, such as "0.38"."""
-    return probability_text(row.exponent.spectrum_p_value if row.exponent else None)
-
-
-def directions_text(row: MatrixDiagnosis) -> str:
-    """Lower bound on the number of directions."""
-    return MISSING if row.directions is None else str(row.directions)
-
-
-def stable_rank_text(row: MatrixDiagnosis) -> str:
-    """Stable rank."""
-    return MISSING if row.stable_rank is None else format_number(row.stable_rank, 3)
-
-
-def outliers_text(row: MatrixDiagnosis) -> str:
-    """Parts that were taken out, such as "1 entry, 3 rows"."""
-    return ", ".join(outlier_text(part, short=True) for part in row.outliers) or MISSING
-
-
-def change_text(row: MatrixDiagnosis) -> str:
-    """Norm of the change since the initial weights, relative to theirs."""
-    relative = None if row.initial is None else row.initial.relative_change
-    return MISSING if relative is None else format_number(relative, 2)
-
-
-def change_rank_text(row: MatrixDiagnosis) -> str:
-    """Fewest directions that hold 95 % of the change."""
-    rank = None if row.initial is None else row.initial.rank
-    return MISSING if rank is None else str(rank)
-
-
-def new_directions_text(row: MatrixDiagnosis) -> str:
-    """Lower bound on the number of directions of the change."""
-    difference = None if row.initial is None else row.initial.difference
-    return MISSING if difference is None else directions_text(difference)
 
 
 def probability_text(value: float | None) -> str:
@@ -117,88 +60,82 @@ def parts(text: str) -> tuple[str, str]:
     return value, interval.removesuffix(")")
 
 
-def facts(row: MatrixDiagnosis) -> list[tuple[str, str]]:
-    """Names and values below the figure of a matrix; missing values are left out."""
-    lead = lead_text(row)
-    pairs = [
-        ("lead", f"{lead} nats over {row.runner_up}" if row.runner_up else MISSING),
-        ("noise", estimate_text(row.noise)),
-        ("shrinkage", estimate_text(row.shrinkage) if _positive(row.shrinkage) else MISSING),
-        ("directions, at least", directions_text(row)),
-        ("outliers", outliers_text(row)),
-        ("features", features_text(row)),
-        ("strongest", strongest_text(row)),
-        ("tail exponent", tail_text(row)),
-        ("p of the power law", tail_p_text(row)),
-        ("zeros", str(row.zeros) if row.zeros else MISSING),
-        *magnitudes(row),
-    ]
-    return [(name, value) for name, value in pairs if value != MISSING]
-
-
-def magnitudes(row: MatrixDiagnosis) -> list[tuple[str, str]]:
-    """Names and values of norm, largest singular value and stable rank."""
-    values = (("norm", row.norm), ("largest value", row.largest), ("stable rank", row.stable_rank))
-    return [(name, MISSING if value is None else format_number(value, 3)) for name, value in values]
-
-
-def _positive(value: Estimate | None) -> bool:
-    return value is not None and value.value > 0
+def count_text(value: int | None) -> str:
+    """Write a whole number that may be missing."""
+    return MISSING if value is None else str(value)
 
 
 class Column(NamedTuple):
-    """Column of the table."""
+    """Column of a table."""
 
-    head: str  # heading
-    cell: Callable[[MatrixDiagnosis], str]  # function that gives the text of a cell
-    rank: int = (
-        0  # in a narrow window the column with the highest rank is dropped first; rank 0 stays
+    head: str
+    cell: Callable[[Any], str]  # function that gives the text of a row's cell
+    # In a narrow window the column with the highest rank is dropped first; rank 0 stays.
+    rank: int = 0
+    left: bool = False  # True for columns of words, which are not set flush right
+    of: str = ""  # "change": needs initial weights; "law": needs a fit
+    details: bool = False  # True if the terminal shows it only with --details
+
+
+def _law(head: str, cell: Callable[[MatrixDiagnosis], str], rank: int, **more: bool) -> Column:
+    return Column(head, cell, rank, of="law", **more)
+
+
+def _change(head: str, cell: Callable[[Any], str]) -> Column:
+    """Column of the comparison with the initial weights; a dash without them."""
+    return Column(
+        head, lambda row: MISSING if row.initial is None else cell(row.initial), of="change"
     )
 
 
 COLUMNS = (
-    Column("size", size_text, 5),
-    Column("change", change_text),
-    Column("95 % in", change_rank_text),
-    Column("new", new_directions_text),
-    Column("at least", directions_text),
-    Column("stable rank", stable_rank_text, 4),
-    Column("outliers", outliers_text, 3),
-    Column("phase", lambda row: row.phase),
-    Column("lead", lead_text, 6),
-    Column("noise", lambda row: estimate_text(row.noise, interval=False), 2),
-    Column("shrinkage", lambda row: estimate_text(row.shrinkage, interval=False), 7),
-    Column("features", features_text),
-    Column("strongest", strongest_text),
-    Column("tail exponent", tail_text, 1),
-    Column("p", tail_p_text, 2),
-)
+    Column("size", size_text, 5, left=True, details=True),
+    _change("change", lambda found: format_number(found.relative_change, 2)),
+    _change("95 % in", lambda found: count_text(found.rank)),
+    _change("new", lambda found: count_text(found.difference.directions if found.difference else None)),
+    Column("at least", lambda row: count_text(row.directions)),
+    Column("stable rank", lambda row: format_number(row.stable_rank, 3), 4),
+    Column(
+        "outliers",
+        lambda row: ", ".join(outlier_text(part, short=True) for part in row.outliers) or MISSING,
+        3,
+        left=True,
+    ),
+    _law("phase", lambda row: row.phase, 0, left=True),
+    _law("noise", lambda row: estimate_text(row.noise, interval=False), 2, details=True),
+    _law("shrinkage", lambda row: estimate_text(row.shrinkage, interval=False), 7, details=True),
+    _law("features", features_text, 0),
+    _law(
+        "strongest",
+        lambda row: estimate_text(row.features[0].strength if row.features else None), 0,
+    ),
+    _law(
+        "tail exponent",
+        lambda row: estimate_text(row.exponent.spectrum if row.exponent else None), 1, details=True,
+    ),
+    _law(
+        "p",
+        lambda row: probability_text(row.exponent.spectrum_p_value if row.exponent else None),
+        2, details=True,
+    ),
+)  # fmt: skip
 
-# Columns of words, which are not set flush right.
-LEFT = ("size", "phase", "outliers")
 
-# Columns of the change since initial weights, and those of a fitted law.
-CHANGE = ("change", "95 % in", "new")
-LAWS = ("phase", "lead", "noise", "shrinkage", "features", "strongest", "tail exponent", "p")
-
-# Columns shown only with ``--details``.
-DETAILS = ("size", "lead", "noise", "shrinkage", "tail exponent", "p")
-
-# Cells of a column without intervals, for narrow windows.
-SHORT = {
-    "strongest": lambda row: strongest_text(row, interval=False),
-    "tail exponent": lambda row: tail_text(row, interval=False),
-}
+def facts(row: MatrixDiagnosis) -> list[tuple[str, str]]:
+    """Names and values below the figure of a matrix; missing values are left out."""
+    sizes = (("norm", row.norm), ("largest value", row.largest), ("zeros", row.zeros or None))
+    pairs = [(column.head, column.cell(row)) for column in COLUMNS]
+    pairs += [(name, format_number(value, 3)) for name, value in sizes]
+    return [
+        (name, text) for name, text in pairs if name not in ("size", "phase") and text != MISSING
+    ]
 
 
 def columns_of(found: Diagnosed, *, details: bool = True) -> tuple[Column, ...]:
     """Columns with a meaning for this diagnosis."""
+    absent = ["change"] * (not found.initial) + ["law"] * found.quick
     return tuple(
-        column
-        for column in COLUMNS
-        if (details or column.head not in DETAILS)
-        and (found.initial or column.head not in CHANGE)
-        and not (found.quick and column.head in LAWS)
+        column for column in COLUMNS if (details or not column.details) and column.of not in absent
     )
 
 
@@ -206,21 +143,43 @@ def matrix_table(
     found: Diagnosed, width: int | None = None, *, details: bool = True
 ) -> tuple[Table, list[str]]:
     """Table with one row per weight matrix, and the columns that do not fit into the window."""
-    names, headings = grouped([row.name for row in found.matrices])
-    columns, dropped = _chosen(found, max(map(len, names)), width, details)
-    table = Table(
-        tables.Column("matrix", wrap=False),
-        *(
-            tables.Column(column.head, right=column.head not in LEFT, wrap=False)
-            for column in columns
-        ),
-    )
-    room = None if width is None else width - _width(found, columns)
-    for row, name, heading in zip(found.matrices, names, headings, strict=True):
+    dim = {row.name for row in found.matrices if not (row.fitted or found.quick)}
+    return fitted_table(found.matrices, columns_of(found, details=details), width, dim)
+
+
+def fitted_table(
+    rows: Sequence[Any],
+    columns: Sequence[Column],
+    width: int | None,
+    dim: set[str] | None = None,
+    first: str = "matrix",
+) -> tuple[Table, list[str]]:
+    """Table of rows with a name; intervals are dropped first, then columns, then parts of names."""
+    names, headings = grouped([row.name for row in rows])
+    texts = {column.head: [column.cell(row) for row in rows] for column in columns}
+    shown, dropped = list(columns), []
+
+    def total() -> int:
+        return sum(GAP + max(len(c.head), *map(len, texts[c.head])) for c in shown)
+
+    longest = max(map(len, names))
+    if width is not None and longest + total() > width:
+        if any(" (" in text for column in texts.values() for text in column):
+            dropped.append("intervals")
+        texts = {head: [parts(text)[0] for text in column] for head, column in texts.items()}
+        # Names longer than this are shortened before columns are dropped.
+        while min(longest, 32) + total() > width and max(column.rank for column in shown):
+            last = max(shown, key=lambda column: column.rank)
+            shown.remove(last)
+            dropped.append(last.head)
+    room = None if width is None else width - total()
+    heads = (tables.Column(c.head, right=not c.left, wrap=False) for c in shown)
+    table = Table(tables.Column(first, wrap=False), *heads)
+    for place, (row, name, heading) in enumerate(zip(rows, names, headings, strict=True)):
         if heading:
             table.add(_elided(heading, room), style="dim")
-        texts = [column.cell(row) for column in columns]
-        table.add(_elided(name, room), *texts, style="" if row.fitted or found.quick else "dim")
+        cells = [texts[column.head][place] for column in shown]
+        table.add(_elided(name, room), *cells, style="dim" if row.name in (dim or ()) else "")
     return table, dropped
 
 
@@ -239,33 +198,6 @@ def grouped(names: list[str]) -> tuple[list[str], list[str]]:
     ]
     before = ["", *heads]
     return rest, [head if head != last else "" for head, last in zip(heads, before, strict=False)]
-
-
-def _chosen(
-    found: Diagnosed, longest: int, width: int | None, details: bool
-) -> tuple[tuple[Column, ...], list[str]]:
-    """Choose columns that fit: first drop intervals, then columns by rank, then parts of names."""
-    columns = columns_of(found, details=details)
-    if width is None or longest + _width(found, columns) <= width:
-        return columns, []
-    columns = tuple(Column(c.head, SHORT.get(c.head, c.cell), c.rank) for c in columns)
-    dropped = ["intervals"]
-    # Names longer than this are shortened before columns are dropped.
-    name = min(longest, 32)
-    while name + _width(found, columns) > width and max(c.rank for c in columns):
-        last = max(columns, key=lambda column: column.rank)
-        columns = tuple(column for column in columns if column is not last)
-        dropped.append(last.head)
-    return columns, dropped
-
-
-def _width(found: Diagnosed, columns: tuple[Column, ...]) -> int:
-    """Total width of all columns but the first, including the gaps."""
-    widths = (
-        max(len(column.head), *(len(column.cell(row)) for row in found.matrices))
-        for column in columns
-    )
-    return sum(GAP + width for width in widths)
 
 
 def _elided(name: str, room: int | None) -> str:

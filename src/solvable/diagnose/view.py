@@ -1,22 +1,22 @@
-"""Display of a file's diagnoses in a notebook, and as a data frame."""
+"""Display of a file's diagnoses in a terminal, in a notebook, and as a data frame."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from solvable.diagnose import words
-from solvable.diagnose.attention.figures import head_figure
+from solvable.diagnose.attention import words as attention
 from solvable.diagnose.attention.words import head_table
-from solvable.diagnose.depth import depth_figures
 from solvable.diagnose.diagnosed import Diagnosed
 from solvable.diagnose.diagnosis import Estimate, MatrixDiagnosis
-from solvable.diagnose.figures import spectrum_figure
+from solvable.diagnose.figures import depth_figures, head_figure, spectrum_figure
 from solvable.diagnose.outliers import dead_rows, outlier_text
 from solvable.diagnose.tables import matrix_table
 from solvable.plots.figure import Figure
-from solvable.plots.tables import Table
+from solvable.plots.prose import Part, section
+from solvable.plots.tables import Cell, Table, window
 
 
 def line(found: Diagnosed) -> str:
@@ -27,7 +27,7 @@ def line(found: Diagnosed) -> str:
 def tables(found: Diagnosed) -> list[Table]:
     """Two tables: one row per matrix, and one row per attention head or layer."""
     shown = [matrix_table(found)[0]] if found.matrices else []
-    return [*shown, head_table(found)] if found.heads else shown
+    return [*shown, head_table(found.heads)] if found.heads else shown
 
 
 def rows(found: Diagnosed) -> list[dict[str, Any]]:
@@ -60,8 +60,6 @@ def _row(row: MatrixDiagnosis) -> dict[str, Any]:
         "norm": row.norm,
         "largest": row.largest,
         "phase": row.phase,
-        "runner_up": row.runner_up,
-        "log_likelihood_ratio": row.log_likelihood_ratio,
         "phase_p_value": row.phase_p_value,
         "features": len(row.features) if row.fitted else None,
         **numbers,
@@ -82,3 +80,38 @@ def figures(found: Diagnosed) -> Iterator[Figure]:
     for head in found.heads:
         if head.fitted:
             yield head_figure(head)
+
+
+def diagnosis_text(
+    found: Diagnosed, files: Mapping[str, str], stream: Any, *, details: bool = False
+) -> list[Part]:
+    """Return the answer, tables and sentences, fitted to the terminal's width, and the files written."""
+    width = window(stream)
+    parts: list[Part] = [
+        Cell(f"{found.name}: {words.answer(found)}", "bold"),
+        Cell(f"Read: {words.subject(found)}.", "dim"),
+        *(Cell(line, "bold") for line in words.alarms(found)),
+    ]
+    if any(row.norm is not None for row in found.matrices):
+        table, dropped = matrix_table(found, width, details=details)
+        parts += _shown(table, width, words.legend(found, details=details))
+        if dropped:
+            out = f"Not shown in a terminal of this width: {', '.join(dropped)}."
+            parts.append(Cell(out, "dim"))
+    if not found.quick:
+        parts += section("What did the matrices learn?", ())
+        parts += [Cell(words.headline(found)), *(Cell(f"- {row}") for row in words.meanings(found))]
+    if sentences := attention.sentences(found):
+        title, *answers = section(attention.QUESTION, sentences, single=True)[1:]
+        parts += ["", title]
+        if found.heads:
+            parts += [*_shown(head_table(found.heads), width, [attention.legend()]), ""]
+        parts += answers
+    for title, rows in words.sections(found):
+        parts += section(title, rows, single=True)
+    return [*parts, "", *(f"{name:<8} {path}" for name, path in files.items())]
+
+
+def _shown(table: Table, width: int | None, legend: list[str]) -> list[Part]:
+    """Return a table between empty lines, and below it the meaning of the columns."""
+    return ["", table if width else table.to_text(), "", *(Cell(row, "dim") for row in legend)]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from solvable.diagnose.adapters import adapter_sentences
 from solvable.diagnose.diagnosed import Diagnosed
-from solvable.diagnose.diagnosis import INTEGERS, REFUTED, STRUCTURED, MatrixDiagnosis
-from solvable.diagnose.naming import NAMED, kinds
+from solvable.diagnose.diagnosis import INTEGERS, STRUCTURED, MatrixDiagnosis
 from solvable.diagnose.outliers import dead_rows, outlier_text
 from solvable.diagnose.tables import estimate_text, probability_text
 from solvable.plots.words import counted, listed
@@ -25,7 +27,7 @@ CHANGED = (
     "fewest directions that hold 95 % of its square; new: at least so many are above random signs."
 )
 
-CLEAR_LEAD = 2.0  # lead in nats above which a phase is certain: odds of 7 to 1
+NAMED = 3  # largest number of matrices that a sentence names one by one
 
 
 @dataclass(frozen=True)
@@ -212,14 +214,11 @@ def headline(found: Diagnosed) -> str:
 
 
 def meanings(found: Diagnosed) -> list[str]:
-    """Sentences with the meaning of each phase that occurs, without matrices whose law is refuted."""
-    lines = []
-    for phase, rows in counts(found):
-        stands = [row for row in rows if row.phase_p_value is None or row.phase_p_value >= REFUTED]
-        if stands:
-            text = f"{phase.means}. {sentence(phase.advice)}"
-            lines.append(f"{phase.name} ({kinds(stands, found.matrices)}): {text}")
-    return lines
+    """Sentences with the meaning of each phase that occurs."""
+    return [
+        f"{phase.name} ({kinds(rows, found.matrices)}): {phase.means}. {sentence(phase.advice)}"
+        for phase, rows in counts(found)
+    ]
 
 
 def sentence(text: str) -> str:
@@ -236,11 +235,6 @@ def legend(found: Diagnosed, *, details: bool = True) -> list[str]:
         if not found.quick:
             lines.append("--details prints the other columns.")
         return [" ".join(lines)]
-    if any(row.log_likelihood_ratio is not None for row in found.fitted):
-        lines.append(
-            "lead: log-likelihood of the phase minus that of the runner-up, in nats; below "
-            f"{CLEAR_LEAD:g} the phase is uncertain."
-        )
     if any(row.noise is not None for row in found.fitted):
         lines.append(
             "noise: standard deviation of an entry of the noise times the square root of the longer "
@@ -315,53 +309,16 @@ def changes(found: Diagnosed) -> list[str]:
 
 
 def doubts(found: Diagnosed) -> list[str]:
-    """Sentences about matrices of uncertain phase and about refuted laws."""
+    """Sentences about values beyond the edge that do not count as features."""
     lines = []
     chance = [
         row for row in found.fitted if row.control and row.control.confirmed < row.control.tested
     ]
-    noisy = [
-        row
-        for row in found.fitted
-        if row.noise is None
-        and row not in chance
-        and row.bulk is not None
-        and row.bulk.p_value >= REFUTED
-    ]
-    if noisy:
-        pairs = [
-            f"{row.name} ({counted(row.bulk.n_outliers, 'outlier')})" for row in noisy if row.bulk
-        ]
-        which = listed(pairs) if len(noisy) <= NAMED else kinds(noisy, found.matrices)
-        lines.append(
-            f"{counted(len(noisy), 'matrix', 'matrices')} in another phase, although a bulk of noise "
-            f"with outliers is not refuted: {which}."
-        )
     if chance:
         lines.append(
             f"{counted(len(chance), 'matrix', 'matrices')} with values beyond the edge of independent "
             "noise that do not count as features, because the same matrix under random signs has "
             f"values as large: {kinds(chance, found.matrices)}."
-        )
-    close = [
-        row
-        for row in found.fitted
-        if row.runner_up
-        and row.log_likelihood_ratio is not None
-        and row.log_likelihood_ratio < CLEAR_LEAD
-    ]
-    if close:
-        pairs = [f"{row.name} ({row.phase} or {row.runner_up})" for row in close]
-        which = listed(pairs) if len(close) <= NAMED else kinds(close, found.matrices)
-        lines.append(f"{counted(len(close), 'matrix', 'matrices')} of uncertain phase: {which}.")
-    refuted = [
-        row for row in found.fitted if row.phase_p_value is not None and row.phase_p_value < REFUTED
-    ]
-    if refuted:
-        which = kinds(refuted, found.matrices)
-        lines.append(
-            f"{counted(len(refuted), 'matrix', 'matrices')} whose best law is refuted "
-            f"(p below {REFUTED:g}), so that features are not given: {which}."
         )
     return lines
 
@@ -387,16 +344,6 @@ def remarks(row: MatrixDiagnosis) -> list[str]:
     lines = [sentence(row.reason.rstrip("."))] if row.reason else []
     if row.phase_p_value is not None:
         lines.append(f"Goodness of fit of its law: p = {probability_text(row.phase_p_value)}.")
-    if row.candidates:
-        laws = [f"{law.name} {law.log_likelihood:.1f}" for law in row.candidates]
-        lines.append(f"Log-likelihoods of the laws, in nats: {', '.join(laws)}.")
-    if row.rivals:
-        laws = [
-            f"{rival.name} {rival.log_likelihood:.1f}"
-            + ("" if rival.p_value is None else f" (p = {probability_text(rival.p_value)})")
-            for rival in row.rivals
-        ]
-        lines.append(f"Log-likelihoods of the explanations of the tail: {', '.join(laws)}.")
     if row.layout:
         lines.append(f"Assumed layout: {row.layout}.")
     if row.control is not None and row.control.confirmed:
@@ -421,3 +368,28 @@ def feature_sentence(row: MatrixDiagnosis) -> str:
         "Strengths of the features, in brackets the squared overlap of their vectors with the "
         f"signal: {', '.join(texts)}{end}."
     )
+
+
+def kinds(
+    rows: Sequence[MatrixDiagnosis], among: Sequence[MatrixDiagnosis], most: int = NAMED
+) -> str:
+    """Write a list of matrices; names that differ only in their numbers are merged."""
+    if len(rows) <= min(most, 2):
+        return listed([row.name for row in rows])
+    mine: dict[str, list[str]] = {}
+    for row in rows:
+        mine.setdefault(_kind(row.name), []).append(row.name)
+    totals = Counter(_kind(row.name) for row in among)
+    order = sorted(mine, key=lambda kind: -len(mine[kind]))
+    lines = []
+    for kind in order[:most]:
+        names, total = mine[kind], totals[kind]
+        part = f", all {total}" if len(names) == total else f", {len(names)} of {total}"
+        lines.append(names[0] if len(names) == 1 else f"{kind}{part}")
+    more = sum(len(mine[kind]) for kind in order[most:])
+    return "; ".join(lines) + (f"; and {more} more" if more else "")
+
+
+def _kind(name: str) -> str:
+    # Parts of fused arrays, such as "in_proj_weight[query]", are merged as well.
+    return re.sub(r"\d+", "*", re.sub(r"\[[a-z ]+\]$", "[*]", name))

@@ -8,7 +8,7 @@ from safetensors.numpy import save_file
 
 from solvable import diagnose_weights
 from solvable.data.weights.opening import open_weights
-from solvable.diagnose.job_sizes import bytes_of
+from solvable.diagnose.jobs import bytes_of
 from solvable.diagnose.measured_ranks import evaluations_of, measure_ranks
 from solvable.errors import InvalidData
 

@@ -21,9 +21,8 @@ from solvable.diagnose.attention.query_key_arrays import (
     named_pairs,
 )
 from solvable.diagnose.diagnosis import NOT_FITTED, HeadDiagnosis
-from solvable.diagnose.job_sizes import bytes_of_pair, cost_of_heads
+from solvable.diagnose.jobs import Job, bytes_of_pair, cost_of_heads, each_in_order, memory_limit
 from solvable.diagnose.matrix import blas
-from solvable.diagnose.parallel import Job, each_result
 from solvable.errors import InvalidData, MemoryLimitExceeded
 
 
@@ -152,13 +151,7 @@ def diagnose_heads(
     asked = tuple((str(query), str(key)) for query, key in pairs)
     request = AttentionRequest(heads, asked, inputs_first)
     attention = attention_in(open_weights(weights), request)
-    yield from each_head(attention, workers=workers, seed=seed)
-
-
-def each_head(attention: Attention, *, workers: int = 1, seed: int = 0) -> Iterator[HeadDiagnosis]:
-    """Diagnose all heads, a few in each task."""
-    jobs = head_jobs(attention, seed)
-    for rows in each_result(_of_pair, [job.arguments for job in jobs], workers):
+    for rows in each_in_order(head_jobs(attention, seed), workers, memory_limit(None)):
         yield from rows
 
 

@@ -29,8 +29,8 @@ from solvable.diagnose.diagnosis import (
     Feature,
     HeadDiagnosis,
 )
-from solvable.diagnose.law_summary import features_of
 from solvable.diagnose.noise import NoiseLaw, RectangularNoise, SymmetricNoise
+from solvable.diagnose.phases import features_of
 from solvable.errors import InvalidData
 
 MINIMUM_WIDTH = 8  # smallest number of head dimensions for a fit

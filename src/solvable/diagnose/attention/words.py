@@ -16,7 +16,7 @@ from solvable.diagnose.diagnosis import (
     THRESHOLDED,
     HeadDiagnosis,
 )
-from solvable.diagnose.tables import estimate_text, probability_text
+from solvable.diagnose.tables import Column, estimate_text, fitted_table, probability_text
 from solvable.plots import tables
 from solvable.plots.numbers import MISSING, format_number
 from solvable.plots.tables import Table
@@ -146,35 +146,28 @@ def largest_text(row: HeadDiagnosis) -> str:
     return MISSING if row.values is None else format_number(float(row.values[0]), 3)
 
 
-def head_table(found: Diagnosed) -> Table:
+def head_table(heads: Sequence[HeadDiagnosis]) -> Table:
     """Table with one row per head, or one row per layer if there are many heads."""
-    return _by_head(found.heads) if len(found.heads) <= SINGLE else _by_layer(found.heads)
+    if len(heads) > SINGLE:
+        return _by_layer(heads)
+    dim = {row.name for row in heads if not row.fitted}
+    return fitted_table(heads, HEADS, None, dim, first="head")[0]
 
 
-def _by_head(heads: Sequence[HeadDiagnosis]) -> Table:
-    names = ("rank", "learned", "largest", "noise", "threshold", "strongest", "symmetry", "p")
-    table = Table(
-        tables.Column("head", wrap=False),
-        tables.Column("phase", wrap=False),
-        *(tables.Column(name, right=True, wrap=False) for name in names),
-    )
-    for row in heads:
-        table.add(row.name, row.phase, *cells(row), style="" if row.fitted else "dim")
-    return table
-
-
-def cells(row: HeadDiagnosis) -> list[str]:
-    """Table cells of a head."""
-    return [
-        f"{row.rank} of {row.width}" if row.fitted else MISSING,
-        learned_text(row),
-        largest_text(row),
-        estimate_text(row.noise, interval=False),
-        estimate_text(row.threshold, interval=False),
-        estimate_text(row.features[0].strength if row.features else None),
-        symmetry_text(row),
-        probability_text(row.p_value),
-    ]
+HEADS = (
+    Column("phase", lambda row: row.phase, left=True),
+    Column("rank", lambda row: f"{row.rank} of {row.width}" if row.fitted else MISSING),
+    Column("learned", learned_text),
+    Column("largest", largest_text),
+    Column("noise", lambda row: estimate_text(row.noise, interval=False)),
+    Column("threshold", lambda row: estimate_text(row.threshold, interval=False)),
+    Column(
+        "strongest", lambda row: estimate_text(row.features[0].strength if row.features else None)
+    ),
+    Column("symmetry", symmetry_text),
+    Column("p", lambda row: probability_text(row.p_value)),
+)
+"""Columns of the table of heads."""
 
 
 def _by_layer(heads: Sequence[HeadDiagnosis]) -> Table:

@@ -3,39 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import methodcaller
 from typing import NamedTuple
 
 import numpy as np
 
 from solvable.diagnose.checkpoints.history import DiagnosedCheckpoints, History
-from solvable.plots.figure import Figure, Series
+from solvable.diagnose.figures import Line, Quantity, line_figure
+from solvable.plots.figure import Figure
 from solvable.plots.layout import Scale
 from solvable.plots.palette import COLOURS
-
-
-class Quantity(NamedTuple):
-    """Quantity that is drawn along training."""
-
-    name: str  # as in History.values, and the name of the figure
-    title: str
-    label: str  # of the vertical axis
-    scale: Scale = "linear"
-    caption: str = ""
-
 
 QUANTITIES = (
     Quantity(
         "directions", "Directions above random signs", "at least",
-        caption="A lower bound.",
+        methodcaller("values", "directions"), caption="A lower bound.",
     ),
-    Quantity("norm", "Norm", "Frobenius norm", "log"),
-    Quantity("stable_rank", "Stable rank", "squared norm / largest square", "log"),
+    Quantity("norm", "Norm", "Frobenius norm", methodcaller("values", "norm"), "log"),
     Quantity(
-        "last", "Distance to the last weights", "share of the norm", "log",
-        caption="A matrix stopped where its line stays below 0.01.",
+        "stable_rank", "Stable rank", "squared norm / largest square",
+        methodcaller("values", "stable_rank"), "log",
+    ),
+    Quantity(
+        "last", "Distance to the last weights", "share of the norm", methodcaller("values", "last"),
+        "log", "A matrix stopped where its line stays below 0.01.",
     ),
     Quantity(
         "overlap", "Leading directions", "squared overlap with the last ones",
+        methodcaller("values", "overlap"),
         caption="1: the directions are those of the last checkpoint.",
     ),
 )  # fmt: skip
@@ -84,28 +79,11 @@ def figures(found: DiagnosedCheckpoints, *, named: bool = False) -> Iterator[Fig
     """Yield the figure of each quantity that any matrix has; ``named`` labels each line by its matrix."""
     x, x_scale, x_label = x_axis(found)
     colours = colours_of(found.histories)
+    labels = {row.name: row.name for row in found.histories} if named else colours.labels
     for quantity in QUANTITIES:
-        series = []
-        for row in found.histories:
-            y = np.array(
-                [np.nan if value is None else value for value in row.values(quantity.name)]
-            )
-            y = np.where(y > 0, y, np.nan) if quantity.scale == "log" else y
-            if np.isfinite(y).sum() == 0:
-                continue
-            label = row.name if named else colours.labels[row.name]
-            index = colours.indices[row.name]
-            # A line and points of one name would be read as theory and measurement.
-            single = np.isfinite(y).sum() == 1
-            series.append(Series(label, x, y, kind="points" if single else "line", colour=index))
-        if series:
-            yield Figure(
-                quantity.name,
-                quantity.title,
-                x_label,
-                quantity.label,
-                series,
-                " ".join(part for part in (quantity.caption, colours.meaning) if part),
-                x_scale=x_scale,
-                y_scale=quantity.scale,
-            )
+        lines = [
+            Line(labels[row.name], colours.indices[row.name], x, quantity.value(row))
+            for row in found.histories
+        ]
+        if figure := line_figure(quantity, lines, x_label, colours.meaning, x_scale):
+            yield figure

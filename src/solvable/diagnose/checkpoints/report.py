@@ -9,13 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from solvable.data.weights.stored import Weights
-from solvable.diagnose.checkpoints import view, words
+from solvable.diagnose.checkpoints import view
 from solvable.diagnose.checkpoints.figures import colours_of, figures
 from solvable.diagnose.checkpoints.history import DiagnosedCheckpoints
-from solvable.diagnose.checkpoints.output import COLUMNS
 from solvable.diagnose.checkpoints.series import Series
-from solvable.diagnose.line_pictures import line_picture
-from solvable.diagnose.report import reserved_directory, table_text
+from solvable.diagnose.report import line_picture, reserved_directory, table_text
 from solvable.pages.environment import GENERATOR, page_environment
 from solvable.pages.result_directory import RESULT, ResultDirectory
 from solvable.paths import whole_directory
@@ -42,7 +40,7 @@ def write_files(
 ) -> tuple[dict[str, str], dict[str, Any]]:
     """Write page, numbers and rows; return their paths and the numbers."""
     content = {"format": FORMAT, "command": command, "fingerprint": fingerprint}
-    content |= {"answer": words.answer(found)} | _finite(found.to_dict())
+    content |= {"answer": view.answer(found)} | _finite(found.to_dict())
     with whole_directory(directory) as draft:
         # The JSON file marks the directory as ours if the program is stopped here.
         write_atomically(draft / RESULT, (json.dumps(content, allow_nan=False) + "\n").encode())
@@ -73,11 +71,11 @@ def render(found: DiagnosedCheckpoints, command: str) -> str:
     environment = page_environment("solvable.diagnose")
     return environment.get_template("checkpoints.html.jinja").render(
         found=found,
-        words=words,
+        words=view,
         generator=f"{GENERATOR} {version('solvable')}",
         pictures=[(figure, line_picture(figure)) for figure in figures(found, named=True)],
         key=key,
         meaning=colours.meaning,
-        columns=COLUMNS,
+        columns=view.columns(found),
         command=command,
     )

@@ -1,26 +1,141 @@
-"""Display of a series of checkpoints in a notebook, and as a data frame."""
+"""Display of a series of checkpoints: sentences, a table, a page's figures, a data frame."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from solvable.diagnose.checkpoints import figures as drawn
-from solvable.diagnose.checkpoints import words
-from solvable.diagnose.checkpoints.history import DiagnosedCheckpoints
-from solvable.diagnose.checkpoints.output import matrix_table
-from solvable.plots.figure import Figure
-from solvable.plots.tables import Table
+from solvable.diagnose.checkpoints.figures import figures as figures
+from solvable.diagnose.checkpoints.history import SAME, STILL, DiagnosedCheckpoints, History
+from solvable.diagnose.tables import Column, fitted_table
+from solvable.plots.numbers import MISSING, format_number
+from solvable.plots.prose import Part, section
+from solvable.plots.tables import Cell, Table, window
+from solvable.plots.words import counted, listed
+
+
+def answer(found: DiagnosedCheckpoints) -> str:
+    """Main result: matrices that stopped changing, and new directions."""
+    total = counted(len(found.histories), "matrix", "matrices")
+    texts = []
+    stopped = found.stopped
+    if stopped:
+        names = f": {_with_steps(found, stopped)}" if len(stopped) <= 3 else ""
+        texts.append(f"{len(stopped)} of {total} stopped changing{names}.")
+    else:
+        texts.append(
+            f"All {total} still change at the end."
+            if len(found.histories) > 1
+            else "The matrix still changes at the end."
+        )
+    learned = [row for row in found.histories if _gained(row) > 0]
+    if learned:
+        most = max(learned, key=_gained)
+        texts.append(
+            f"{counted(len(learned), 'matrix', 'matrices')} gained directions; {most.name} gained the "
+            f"most ({range_text(most, 'directions')})."
+        )
+    return " ".join(texts)
+
+
+def span(found: DiagnosedCheckpoints) -> str:
+    """Number of checkpoints and their range, such as "11 checkpoints, step 0 to step 2000"."""
+    number = counted(len(found.labels), "checkpoint")
+    return f"{number}, {found.at(0)} to {found.at(len(found.labels) - 1)}"
+
+
+def _with_steps(found: DiagnosedCheckpoints, rows: Sequence[History]) -> str:
+    return listed([f"{row.name} from {found.at(row.stopped.place)}" for row in rows if row.stopped])
+
+
+def _gained(row: History) -> int:
+    values = [value for value in row.values("directions") if value is not None]
+    return int(values[-1] - values[0]) if values else 0
+
+
+def row_values(row: History, quantity: str) -> list[float]:
+    """Return the known values of a quantity, in order."""
+    return [value for value in row.values(quantity) if value is not None]
+
+
+def range_text(row: History, quantity: str) -> str:
+    """First and last value of a quantity, such as "0 to 10"; a dash for a value that is missing."""
+    values = row.values(quantity)
+    present = [place for place, one in enumerate(row.measurements) if one is not None]
+    ends = [format_number(values[place], 3) for place in (present[0], present[-1])]
+    return ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
+
+
+def stopped_text(found: DiagnosedCheckpoints, row: History) -> str:
+    """When a matrix stopped changing: "step 800", "no", or that it only fluctuates."""
+    if row.stopped is None:
+        return "no" if row_values(row, "last")[1:] else MISSING
+    text = found.at(row.stopped.place)
+    return f"{text}, fluctuates" if row.stopped.fluctuates else text
+
+
+def settled_text(found: DiagnosedCheckpoints, row: History) -> str:
+    """When the directions of a matrix settled."""
+    if row.settled is not None:
+        return found.at(row.settled.place)
+    last = row.measurements[-1]
+    return "no" if last is not None and last.directions else MISSING
+
+
+def meanings() -> list[str]:
+    """Return the criteria, one sentence each."""
+    return [
+        "stopped: from this checkpoint on the Frobenius distance to the last weights is below "
+        f"{100 * STILL:.0f} % of their norm (or the spacing of stored numbers, if that is larger), "
+        "or, if it says fluctuates, does not grow with the separation.",
+        "settled: from this checkpoint on the number of directions stays within one (or a tenth) of the "
+        f"last one, and their squared overlap with the last ones is at least {SAME:g}.",
+        "at least: directions above random signs, a lower bound.",
+    ]
+
+
+def columns(found: DiagnosedCheckpoints) -> tuple[Column, ...]:
+    """Columns of the table; in a narrow window those of the highest rank are dropped first."""
+    return (
+        Column("at least", partial(range_text, quantity="directions")),
+        Column("norm", partial(range_text, quantity="norm"), 2),
+        Column("stable rank", partial(range_text, quantity="stable_rank"), 5),
+        Column("settled", partial(settled_text, found), 1),
+        Column("stopped", partial(stopped_text, found)),
+    )
+
+
+def checkpoints_text(
+    found: DiagnosedCheckpoints, files: Mapping[str, str], stream: Any
+) -> list[Part]:
+    """Return the answer, the order and a table, fitted to the terminal's width."""
+    width = window(stream)
+    table, dropped = fitted_table(found.histories, columns(found), width)
+    parts: list[Part] = [
+        Cell(f"{found.name}: {answer(found)}", "bold"),
+        Cell(f"Read: {span(found)}. {found.order}", "dim"),
+        "",
+        table if width else table.to_text(),
+        "",
+    ]
+    parts += [Cell(text, "dim") for text in meanings()]
+    if dropped:
+        out = f"Not shown in a terminal of this width: {', '.join(dropped)}."
+        parts.append(Cell(out, "dim"))
+    if found.notes:
+        parts += section("How were the files read?", found.notes, single=True)
+    return [*parts, "", *(f"{name:<8} {path}" for name, path in files.items())]
 
 
 def line(found: DiagnosedCheckpoints) -> str:
     """Name and main result."""
-    return f"{found.name}, {words.span(found)}: {words.answer(found)}"
+    return f"{found.name}, {span(found)}: {answer(found)}"
 
 
 def tables(found: DiagnosedCheckpoints) -> list[Table]:
     """One table with a row per matrix."""
-    return [matrix_table(found, None)[0]]
+    return [fitted_table(found.histories, columns(found), None)[0]]
 
 
 def rows(found: DiagnosedCheckpoints) -> list[dict[str, Any]]:
@@ -50,8 +165,3 @@ def rows(found: DiagnosedCheckpoints) -> list[dict[str, Any]]:
                 }
             )
     return records
-
-
-def figures(found: DiagnosedCheckpoints) -> Iterator[Figure]:
-    """Yield a figure for each quantity."""
-    yield from drawn.figures(found)

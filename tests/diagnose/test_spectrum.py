@@ -1,4 +1,4 @@
-"""Parts of a diagnosis: p-value against bulk and spikes, rivals, refusals."""
+"""The checked spectrum of a matrix: units, zeros, refusals."""
 
 from __future__ import annotations
 
@@ -8,10 +8,7 @@ import numpy as np
 import pytest
 
 from solvable.diagnose import diagnose_matrix
-from solvable.diagnose.phase_likelihood import phase_laws
-from solvable.diagnose.smooth_law import fit_smooth
 from solvable.diagnose.spectrum import in_unit, read_spectrum
-from solvable.diagnose.tail_alternatives import against_bulk, rivals_of
 from solvable.errors import InvalidData
 
 
@@ -22,51 +19,9 @@ def spiked(rng, shape, strengths, noise=1.0):
     return noise * rng.standard_normal(shape) / q**0.5 + (left * strengths) @ right.T
 
 
-def laws_of(matrix):
-    spectrum = read_spectrum(matrix, 2.0**-52)
-    fit = spectrum.fit(0)
-    whole = spectrum.bulk(fit)
-    return spectrum, fit, whole, phase_laws(spectrum.values, whole, fit.n_outliers)
-
-
-def test_bulk_and_spikes_are_ruled_out_behind_a_power_law_only():
-    rng = np.random.default_rng(0)
-    p_values = []
-    strengths = 100 * np.arange(1, 151) ** -0.8
-    for matrix in (spiked(rng, (150, 150), strengths), spiked(rng, (150, 150), [3.0, 2.5, 2.0])):
-        spectrum, fit, whole, _ = laws_of(matrix)
-        law = fit_smooth(spectrum.values, power_tail=True)
-        p_values.append(against_bulk(spectrum.values, whole, fit.n_outliers, law, seed=0))
-    assert p_values[0] < 0.05
-    assert p_values[1] > 0.1
-
-
-def test_rivals_are_ranked_as_the_values_were_made():
-    rng = np.random.default_rng(1)
-    _, fit, _, laws = (found := laws_of(spiked(rng, (120, 150), [4.0, 3.0])))
-    rivals = {one.name: one for one in rivals_of(found[0].values, laws, fit)}
-    best = max(rivals.values(), key=lambda one: one.log_likelihood)
-    assert best.name == "bulk and spikes"
-    # A log-normal has no edge, so its own test refutes the bulk.
-    assert rivals["log-normal"].p_value < 0.05
-
-
-def test_lognormal_likelihood_is_that_of_scipy():
-    from scipy.stats import lognorm
-
-    values = np.random.default_rng(2).lognormal(0.3, 0.8, size=200)
-    rivals = {
-        one.name: one for one in rivals_of(values, phase_laws(np.sort(values), None, 0), None)
-    }
-    logs = np.log(values)
-    expected = lognorm(s=logs.std(), scale=np.exp(logs.mean())).logpdf(values).sum()
-    assert rivals["log-normal"].log_likelihood == pytest.approx(expected)
-    assert rivals["log-normal"].p_value > 0.01
-    assert "bulk and spikes" not in rivals
-
-
 def test_lengths_follow_the_unit_and_shares_do_not():
-    _, fit, _, _ = laws_of(spiked(np.random.default_rng(3), (60, 80), [4.0]))
+    matrix = spiked(np.random.default_rng(3), (60, 80), [4.0])
+    fit = read_spectrum(matrix, 2.0**-52).fit(0)
     wide = in_unit(fit, 3.0)
     assert (wide.noise, wide.cut, wide.edge) == (3 * fit.noise, 3 * fit.cut, 3 * fit.edge)
     np.testing.assert_allclose(wide.spikes.strengths, 3 * fit.spikes.strengths)
