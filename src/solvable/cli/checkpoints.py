@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,7 +24,7 @@ def follow(
     """Diagnose a series of checkpoints, write its files and print the answer."""
     import sys
 
-    from solvable.cli.terminal import note, status_line, write, write_json
+    from solvable.cli.terminal import note, repeated, status_line, write, write_json
     from solvable.diagnose.checkpoints.measuring import diagnose_series
     from solvable.diagnose.checkpoints.report import reserve, write_files
     from solvable.diagnose.checkpoints.series import open_series
@@ -49,14 +48,10 @@ def follow(
             progress=show,
             kept=kept,
         )
-    words = ["solvable", "diagnose", *map(str, paths)]
-    words += ["--order", order] if order != "name" else []
-    words += ["--heads", str(heads)] if heads is not None else []
-    words += ["--seed", str(seed)] if seed else []
+    by = order if order != "name" else None
+    command = repeated("diagnose", *paths, order=by, heads=heads, seed=seed)
     with status_line("writing report", shown=not quiet):
-        files, content = write_files(
-            found, directory, command=shlex.join(words), fingerprint=fingerprint
-        )
+        files, content = write_files(found, directory, command=command, fingerprint=fingerprint)
     kept.remove()
     if json:
         write_json(content | {"files": files})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -12,7 +11,6 @@ from solvable.cli.settings import Flag
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from solvable.diagnose.attention.heads_of_file import AttentionRequest
     from solvable.diagnose.diagnosed import Diagnosed
     from solvable.diagnose.jobs import KeptRows
 
@@ -126,7 +124,7 @@ def diagnose(
 
     from solvable.arrays import check_integer
     from solvable.cli.checkpoints import follow
-    from solvable.cli.terminal import note, status_line, write, write_json
+    from solvable.cli.terminal import note, repeated, status_line, write, write_json
     from solvable.diagnose.attention.heads_of_file import AttentionRequest
     from solvable.diagnose.checkpoints.series import is_series
     from solvable.diagnose.jobs import KeptRows, memory_limit
@@ -199,8 +197,14 @@ def diagnose(
             found = replace(found, needed=measure_ranks(source, loss, progress=show))
     _refuse_unmeasured(found, kept)
     with status_line("writing report", shown=not quiet):
-        command = _command(weights, initial, seed, request, quick, evaluate)
-        command += " --adapter" * adapter + (f" --key {shlex.quote(key)}" if key else "")
+        options: dict[str, object] = {
+            "initial": initial,
+            "heads": heads,
+            "pair": pair,
+            "quick": quick,
+        }
+        options |= {"evaluate": evaluate, "inputs_first": inputs_first, "seed": seed}
+        command = repeated("diagnose", weights, **options, adapter=adapter, key=key)
         changed = (source, before) if adapter and before else None
         files, content = write_files(
             found, directory, command=command, fingerprint=fingerprint, changed=changed
@@ -269,24 +273,3 @@ def _note_kept(kept: KeptRows) -> None:
     rows = len(kept.found())
     if rows:
         note(f"{counted(rows, 'result')} of an earlier run are read from {kept.path.name}")
-
-
-def _command(
-    weights: Path,
-    initial: Path | None,
-    seed: int,
-    request: AttentionRequest,
-    quick: bool,
-    evaluate: str | None,
-) -> str:
-    """Return the command that repeats the diagnosis; options at their defaults are left out."""
-    words = ["solvable", "diagnose", str(weights)]
-    words += ["--initial", str(initial)] if initial else []
-    words += ["--heads", str(request.heads)] if request.heads is not None else []
-    for query, key in request.pairs:
-        words += ["--pair", query, key]
-    words += ["--quick"] if quick else []
-    words += ["--evaluate", evaluate] if evaluate else []
-    words += ["--inputs-first"] if request.inputs_first else []
-    words += ["--seed", str(seed)] if seed else []
-    return shlex.join(words)

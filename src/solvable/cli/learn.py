@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -118,7 +117,7 @@ def learn(
     quiet
         Print only errors (and the JSON).
     """
-    from solvable.cli.terminal import status_line, write, write_json
+    from solvable.cli.terminal import repeated, status_line, write, write_json
     from solvable.study.dispatch import count_workers
 
     lanes = count_workers(workers)
@@ -151,9 +150,14 @@ def learn(
         directory, kept = reserve(dataset, request, output)
     found = _fit(dataset, request, lanes, quiet, progress, kept, tested)
     with status_line("writing report and model", shown=not quiet):
-        more = {"groups": groups, "time": time, "test": test, "image-size": image_size}
-        more["colour"] = None if colour == "auto" else colour
-        command = _command(data, target, task, stated, more, request)
+        changed = {
+            option.name: getattr(request, option.name)
+            for option in fields(request)
+            if getattr(request, option.name) != option.default
+        }
+        more = {"groups": groups, "time": time, "test": test, "image_size": image_size}
+        kinds = {"task": task.replace("auto", ""), "colour": colour.replace("auto", "")}
+        command = repeated("learn", data, target=target, **kinds, **stated, **more, **changed)
         files = write_files(found, dataset, directory, command=command)
     kept.remove()
     if json:
@@ -197,25 +201,3 @@ def _fit(
                 "stopped; completed fits are stored, and the same command resumes with the remaining fits"
             )
         raise
-
-
-def _command(
-    data: str,
-    target: str | None,
-    task: str,
-    stated: dict[str, tuple[str, ...]],
-    more: dict[str, str | None],
-    request: Request,
-) -> str:
-    """Return the command line that repeats the run, without options at their defaults."""
-    words = ["solvable", "learn", data]
-    words += ["--target", target] if target else []
-    words += ["--task", task] if task != "auto" else []
-    for name, names in stated.items():
-        words += [f"--{name}", *names] if names else []
-    for name, value in more.items():
-        words += [f"--{name}", value] if value else []
-    for option in fields(request):
-        value = getattr(request, option.name)
-        words += [f"--{option.name}", str(value)] if value != option.default else []
-    return shlex.join(words)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -150,7 +148,7 @@ def scale(
         (--phase). With module.py:make: {"widths", "parametrisation", "parameters",
         "samples"}, and "checks" (--check).
     """
-    from solvable.cli.terminal import status_line, write, write_json
+    from solvable.cli.terminal import repeated, status_line, write, write_json
     from solvable.errors import InvalidParameter
 
     if network is not None and ":" in network.name:
@@ -195,28 +193,18 @@ def scale(
     )
     written: list[Path] = []
     if output is not None or phase is not None:
-        words = flags | {"data": data, "column": column, "at": at, "range": box}
-        words |= {
-            key: None if value is None else str(value)
-            for key, value in (("classes", classes), ("have", have))
-        }
+        options: dict[str, object] = {**flags, "data": data, "column": column, "at": at}
+        options |= {"range": box, "have": have, "classes": classes}
+        options |= {"phase": tuple(phase or ()), "numbers": tuple(numbers or ())}
+        names = [network] if network else []
         with status_line("writing files", shown=not json):
             written = write_files(
                 answer.to_dict(),
                 [phase_figure(answer.phases)] if answer.phases else [],
                 output,
                 title=described.title,
-                command=_command(network, words, {"phase": phase, "numbers": numbers}),
-                request=(
-                    described,
-                    at,
-                    box,
-                    phase,
-                    numbers,
-                    classes,
-                    have,
-                    real and real.to_dict(),
-                ),
+                command=repeated("scale", *names, **options),
+                request=(described, *options.values(), real and real.to_dict()),
             )
     if json:
         write_json(answer_json(answer, symbolic=symbolic, files=written))
@@ -236,7 +224,7 @@ def _widths(
     json: bool,
 ) -> int:
     """Print what changes from one width of a torch module to another, and check it."""
-    from solvable.cli.terminal import status_line, write, write_json
+    from solvable.cli.terminal import repeated, status_line, write, write_json
     from solvable.probes.named_objects import imported
     from solvable.scale.files import write_files
     from solvable.scale.widths import view
@@ -255,9 +243,7 @@ def _widths(
             [found.figure() for found in checks],
             output,
             title=name,
-            command=_command(
-                Path(name), {"optimiser": optimiser}, {"width": list(map(str, widths))}
-            ),
+            command=repeated("scale", name, optimiser=optimiser, width=tuple(widths)),
             request=(name, widths, optimiser, check, inputs, seeds),
         )
     if json:
@@ -272,17 +258,3 @@ _EMPTY = {
     "--numbers kappa=0.1.",
     "phase": "--phase names no symbol; allowed: one or two, as in --phase n1 n2.",
 }
-
-
-def _command(
-    network: Path | None,
-    options: Mapping[str, str | None],
-    lists: Mapping[str, Sequence[str | Path] | None],
-) -> str:
-    """Return the command that repeats the answer."""
-    words = ["solvable", "scale", *([str(network)] if network else [])]
-    for name, value in options.items():
-        words += [f"--{name}", value] if value is not None else []
-    for name, values in lists.items():
-        words += [f"--{name}", *map(str, values)] if values else []
-    return shlex.join(words)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -55,6 +56,18 @@ def status_line(message: str, *, shown: bool) -> Iterator[None]:
         return
     with console_for(sys.stderr).status(message):
         yield
+
+
+def repeated(command: str, *files: object, **options: object) -> str:
+    """Return the command line that repeats a run, without options that are None, False, 0 or empty."""
+    words = ["solvable", command, *map(str, files)]
+    for name, value in options.items():
+        flag = f"--{name.replace('_', '-')}"
+        # a list of pairs is an option that is given several times
+        for one in value if isinstance(value, list) else [value]:
+            given = one if isinstance(one, tuple) else [] if one is True else [one]
+            words += [flag, *map(str, given)] if one else []
+    return shlex.join(words)
 
 
 def write_json(value: Any) -> None:
