@@ -60,19 +60,20 @@ class Law(Summarised):
 class InformationTable:
     """Information E(V) of a channel at all cavity variances, and the label's entropy, by splines."""
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: Channel, count: int | None = None) -> None:
         from scipy.interpolate import CubicSpline
 
         self.shown = channel.shown
         prepared = channel.prepared
         self.first, self.second = prepared.first, prepared.second
         smallest = getattr(channel, "smallest", 1e-13)
-        count = 160
+        usual = 160
         if isinstance(channel, Pieces) and len(channel.branches) > 1:
             # Confused preimages are slow, and 1 - v E falls like sqrt(v).
-            smallest, count = 1e-6, 70 if len(channel.branches) < 4 else 40
+            smallest, usual = 1e-6, 70 if len(channel.branches) < 4 else 40
         elif smallest > 1e-13:
-            count = 72
+            usual = 72
+        count = usual if count is None else count
         self._last = -np.log(smallest)
         t = self._last * np.linspace(0, 1, count + 1) ** 2
         values = np.array([channel.information(float(v)) for v in np.exp(-t[1:])]) * np.exp(-t[1:])
@@ -127,14 +128,17 @@ class InformationTable:
 
 
 class Curve:
-    """Sample ratio alpha(A) of the fixed point at each precision A, with its turning points."""
+    """Sample ratio alpha(A) of the fixed point at each precision A, with its turning points.
 
-    def __init__(self, prior: Prior, output: Output) -> None:
+    `nodes` is the number of cavity variances at which the information of a label is computed.
+    """
+
+    def __init__(self, prior: Prior, output: Output, nodes: int | None = None) -> None:
         from scipy.interpolate import CubicSpline
 
         check_prior(prior)
         self.prior, self.rho = prior, prior.second_moment
-        self.table = InformationTable(output.channel(self.rho))
+        self.table = InformationTable(output.channel(self.rho), nodes)
         self.noisy = output.channel(self.rho).noisy
         self.known = prior.mean**2 > 1e-14 * self.rho or self.table.order == 0
         self.logs, self.V = self._grid()
@@ -146,7 +150,7 @@ class Curve:
         # I_w(A) = (1/2) int mmse dA   (inference 6)
         fine = np.linspace(self.logs[0], self.logs[-1], 4_001)
         area = CubicSpline(fine, np.exp(fine + self.log_error(fine))).antiderivative()
-        start = np.exp(self.logs[0]) * self.prior.variance
+        start = np.exp(self.logs[0]) * (self.prior.variance + self.V[0]) / 2
         self._information = lambda x: (start + area(x)) / 2
 
     def _grid(self) -> tuple[np.ndarray, np.ndarray]:
@@ -176,6 +180,21 @@ class Curve:
         if self.table.shown:
             return self.prior.dimension / self.table.shown
         return np.inf if float(self.spline(self.logs[-1], 1)) > 0.02 else 0.0
+
+    @cached_property
+    def positive_ratio(self) -> float:
+        """Sample ratio above which the Bayes-optimal estimate beats the prior mean."""
+        if self.known:
+            return 0.0
+        # i(A) < i(0) above the ratio (I_w - A V / 2) / (H(V_0) - H(V))   (inference 7); at small A the
+        # ratio is `start_ratio`, and both differences lose their digits
+        places = np.linspace(self.logs[0], self.logs[-1], 4_001)
+        places = places[np.exp(places) * self.prior.variance > 1e-2]
+        logs = self.log_error(places)
+        gained = self._information(places) - np.exp(places + logs) / 2
+        start = self.table.entropy_at(np.log(self.rho / self.prior.variance))
+        told = start - self.table.entropy_at(np.log(self.rho) - logs)
+        return float(min((gained / told).min(), self.start_ratio, self.last_ratio))
 
     @cached_property
     def turns(self) -> tuple[np.ndarray, np.ndarray]:
@@ -213,6 +232,25 @@ class Curve:
             low = float(rising[0]) if rising.size else last
         high = last if not np.isnan(last) else float(rising[-1]) if rising.size else low
         return low, max(low, high)
+
+    def reached(self, ratio: float, error: float) -> float:
+        """Log precision of the fixed point that the iteration reaches from an error."""
+        low, high = self.points(ratio)
+        place = float(np.interp(-np.log(error), -np.log(self.V), self.logs))
+        roots = self.spline.solve(np.log(ratio), extrapolate=False)
+        stable = roots[self.spline(roots, 1) > 0]
+        # the precision rises where alpha(A) < alpha; the map is monotone and jumps over no fixed point
+        if float(self.spline(place)) < np.log(ratio):
+            return min([*stable[stable > place], high])
+        return max([*stable[stable < place], low])
+
+    def overlap(self, ratio: float, start: Start | float = "prior") -> float:
+        """Squared cosine of estimate and signal from a start, or from a squared overlap."""
+        if isinstance(start, str):
+            place = self.point(ratio, start)
+        else:
+            place = self.reached(ratio, (1 - start) * self.rho)
+        return 1 - self.error(place) / self.rho
 
     def _beyond(self, ratio: float) -> float:
         """Log precision above the grid; infinite at perfect recovery."""

@@ -143,6 +143,13 @@ class Output:
             )
 
     @classmethod
+    def from_link(cls, link: Link, *, noise: float = 0.0) -> Output:
+        """Return the output of a link function, standardised or not, plus Gaussian noise."""
+        self = cls("z", noise=noise)
+        self.function, self._link = link.name, link
+        return self
+
+    @classmethod
     def from_likelihood(
         cls,
         likelihood: LikelihoodFunction,
