@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from posteriors import messages_of, posterior_given
 
 from solvable.errors import InvalidParameter, NotConverged
 from solvable.inference import Gaussian, Output
@@ -11,7 +12,6 @@ from solvable.links import make_link
 from solvable.message_passing import AdditiveChannel, Start, message_passing
 from solvable.message_passing.channels import additive_output
 from solvable.message_passing.loop import GaussianSensors, gaussian_denoiser
-from solvable.message_passing.posterior import messages_of, posterior_given
 
 
 def problem(formula, noise, *, d, ratio, seed, **options):

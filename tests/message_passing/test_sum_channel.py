@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from posteriors import messages_of, posterior_given
 
 from solvable.errors import InvalidParameter
 from solvable.inference.smooth import Noisy
 from solvable.links import make_link
 from solvable.message_passing.channels import AdditiveChannel, additive_output
-from solvable.message_passing.posterior import messages_of, posterior_given
 from solvable.message_passing.sum_channel import SumChannel
 
 

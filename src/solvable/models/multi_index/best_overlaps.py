@@ -160,13 +160,16 @@ def _onset(
     return float(np.sqrt(low * high)), value
 
 
+def direction_output(channel: AdditiveChannel, k: int = 0) -> Output:
+    """Output of direction k, in units of its amplitude, if all other directions are known."""
+    # y - sum_{j != k} a_j sigma(z_j) = a_k sigma(z_k) + sqrt(Delta) xi   (multi-index 36)
+    return Output.from_link(channel.links[k], noise=channel.noise / channel.amplitudes[k] ** 2)
+
+
 @lru_cache(maxsize=64)
 def direction_curve(channel: AdditiveChannel, k: int = 0, nodes: int | None = None) -> Curve:
     """Fixed points of direction k, with a Gaussian prior, if all other directions are known."""
-    # The other terms are subtracted: y - sum_{j != k} a_j sigma(z_j) = a_k sigma(z_k) + sqrt(Delta) xi
-    # (multi-index 36), which is divided by a_k.
-    noise = channel.noise / channel.amplitudes[k] ** 2
-    return Curve(Gaussian(), Output.from_link(channel.links[k], noise=noise), nodes)
+    return Curve(Gaussian(), direction_output(channel, k), nodes)
 
 
 @lru_cache(maxsize=16)
