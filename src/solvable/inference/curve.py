@@ -20,6 +20,9 @@ from solvable.inference.outputs import Channel, Output
 from solvable.inference.pieces import Pieces
 from solvable.inference.priors import Prior
 from solvable.inference.summary import Summarised
+from solvable.message_passing.rectangular_signal import RectangularSignal
+from solvable.message_passing.signal_evolution import signal_evolution
+from solvable.message_passing.signal_laws import SymmetricSignal
 
 Start = Literal["prior", "truth", "best"]
 
@@ -38,7 +41,7 @@ class Law(Summarised):
         Squared cosine between estimate and signal.
     free_entropy : ndarray
         :math:`\lim_d\frac1dE\log p(y|X)` in nats; infinite at perfect recovery from a label with a
-        density and no noise.
+        density and no noise, and NaN for matrices.
     precision : ndarray
         Precision A at which all labels together show an entry; infinite at perfect recovery.
 
@@ -361,7 +364,7 @@ def check_ratios(sample_ratio: Any) -> np.ndarray:
 
 
 def state_evolution(
-    prior: Prior,
+    prior: Prior | SymmetricSignal | RectangularSignal,
     output: Output,
     sample_ratio: float | Sequence[float] | np.ndarray,
     *,
@@ -373,12 +376,15 @@ def state_evolution(
 
     Parameters
     ----------
-    prior : Prior
-        Law of the entries of w.
+    prior : Prior, SymmetricSignal or RectangularSignal
+        Law of the entries of w, or of a matrix S.
     output : Output
-        Law of a label given its index; inputs have independent entries of variance 1/d.
+        Law of a label given its index; inputs have independent entries of variance 1/d. The index of a
+        matrix is :math:`\sum_{ij}X_{ij}S_{ij}`, where a symmetric X has entries of variance 1/d off the
+        diagonal and 2/d on it, and a rectangular one of variance :math:`(dL)^{-1/2}`.
     sample_ratio : float or array
-        Samples per dimension :math:`\alpha=n/d`, above 0.
+        Samples per dimension :math:`\alpha=n/d`, above 0; for a matrix :math:`n/d^2`, or
+        :math:`n/(dL)`.
     start : {"prior", "truth", "best"}
         Fixed point that is reached from the prior (message passing), from the signal, or the
         Bayes-optimal one of larger free entropy.
@@ -410,6 +416,8 @@ def state_evolution(
     if start not in ("prior", "truth", "best"):
         raise InvalidParameter(unknown_choice("start", start, ["prior", "truth", "best"]))
     ratios = check_ratios(sample_ratio)
+    if isinstance(prior, SymmetricSignal | RectangularSignal):
+        return _matrix_law(prior, output, ratios, start)
     curve = curve_of(prior, output)
     places = [curve.point(float(ratio), start) for ratio in ratios.ravel()]
     errors = np.array([curve.error(place) for place in places])
@@ -422,6 +430,33 @@ def state_evolution(
     precision, error = np.exp(places).reshape(shape), errors.reshape(shape)
     overlap = 1 - error / curve.rho
     return Law(ratios, error, overlap, np.array(entropy).reshape(shape), precision)
+
+
+def _matrix_law(
+    signal: SymmetricSignal | RectangularSignal, output: Output, ratios: np.ndarray, start: Start
+) -> Law:
+    """Errors of a matrix, whose curve is only followed to the first fixed point (sensing 3)."""
+    if start != "prior":
+        raise InvalidParameter(f"start is {start!r} for a matrix; allowed: prior.")
+    found = signal_evolution(signal, _Index(output, signal), ratios)
+    overlap = 1 - found.error / signal.second_moment
+    with np.errstate(divide="ignore"):
+        return Law(ratios, found.error, overlap, np.full(ratios.shape, np.nan), 1 / found.noise)
+
+
+class _Index:
+    """Output of one index of a matrix, whose variance is that of the matrix times the multiplicity."""
+
+    def __init__(self, output: Output, signal: SymmetricSignal | RectangularSignal) -> None:
+        self.second_moment = signal.second_moment
+        self.table = InformationTable(output.channel(signal.multiplicity * signal.second_moment))
+
+    def information(self, error: np.ndarray) -> np.ndarray:
+        """Information c E[g²] at cavity variances c E, from the product of variance and information."""
+        error = np.asarray(error, dtype=np.float64)
+        with np.errstate(divide="ignore"):
+            t = np.minimum(np.log(self.second_moment / error), 700.0)
+            return np.asarray(self.table.scaled(np.maximum(t, 0.0)) / error)
 
 
 def _check_residuals(

@@ -10,7 +10,7 @@ import numpy as np
 from solvable.arrays import random_stream
 from solvable.inference.curve import Curve
 from solvable.inference.outputs import Output
-from solvable.inference.priors import Gaussian
+from solvable.inference.priors import Gaussian, Prior
 from solvable.message_passing.channels import AdditiveChannel
 from solvable.message_passing.sum_channel import SumChannel
 
@@ -160,6 +160,9 @@ def _onset(
     return float(np.sqrt(low * high)), value
 
 
+GAUSSIAN = Gaussian()
+
+
 def direction_output(channel: AdditiveChannel, k: int = 0) -> Output:
     """Output of direction k, in units of its amplitude, if all other directions are known."""
     # y - sum_{j != k} a_j sigma(z_j) = a_k sigma(z_k) + sqrt(Delta) xi   (multi-index 36)
@@ -167,16 +170,18 @@ def direction_output(channel: AdditiveChannel, k: int = 0) -> Output:
 
 
 @lru_cache(maxsize=64)
-def direction_curve(channel: AdditiveChannel, k: int = 0, nodes: int | None = None) -> Curve:
-    """Fixed points of direction k, with a Gaussian prior, if all other directions are known."""
-    return Curve(Gaussian(), direction_output(channel, k), nodes)
+def direction_curve(
+    channel: AdditiveChannel, k: int = 0, prior: Prior = GAUSSIAN, nodes: int | None = None
+) -> Curve:
+    """Fixed points of direction k, whose entries have a prior, if all other directions are known."""
+    return Curve(prior, direction_output(channel, k), nodes)
 
 
 @lru_cache(maxsize=16)
 def _alone(channel: AdditiveChannel) -> tuple[Curve, ...]:
     # with 11 nodes overlaps have errors up to 0.02
     nodes = None if channel.n_directions <= 16 else 11
-    return tuple(direction_curve(channel, k, nodes) for k in range(channel.n_directions))
+    return tuple(direction_curve(channel, k, nodes=nodes) for k in range(channel.n_directions))
 
 
 def oracle_overlaps(channel: AdditiveChannel, sample_ratio: float) -> np.ndarray:

@@ -10,9 +10,11 @@ from solvable.errors import InvalidParameter, NotConverged
 from solvable.frame.points import Metrics
 from solvable.message_passing.channels import additive_output
 from solvable.message_passing.loop import (
+    Denoiser,
     GaussianSensors,
     MessagePassingResult,
     Start,
+    gaussian_denoiser,
     settle,
 )
 from solvable.message_passing.outputs import Messages
@@ -128,7 +130,8 @@ def _message_passing(parameters: SingleIndexParameters, sample: _Sample) -> Metr
     # The start near the direction is independent of the samples, so its messages are 0.
     near = INFORMED * truth + np.sqrt(INFORMED * (1 - INFORMED)) * rng.standard_normal((d, 1))
     informed = Start(near, np.array([[1 - INFORMED]]), np.zeros((n, 1)))
-    found, best = settled(sensors, messages, start), settled(sensors, messages, informed)
+    denoiser = _denoiser(parameters)
+    found, best = (settled(sensors, messages, s, denoiser) for s in (start, informed))
     return {
         "squared_overlap": None if found is None else overlap(found.estimate[:, 0], direction),
         "informed_overlap": None if best is None else overlap(best.estimate[:, 0], direction),
@@ -150,13 +153,27 @@ def warm_start(
     return Start(h, np.array([[1 - q]]), T[:, None] * (X @ h) / np.sqrt(d))
 
 
+def _denoiser(parameters: SingleIndexParameters) -> Denoiser:
+    """Posterior means of the direction's entries."""
+    if parameters.prior == "gaussian":
+        return gaussian_denoiser
+
+    def denoiser(b: np.ndarray, A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        mean, variance = parameters.entries.denoise(b, float(A[0, 0]))
+        return mean, np.array([[variance.mean()]])
+
+    return denoiser
+
+
 def settled(
-    sensors: GaussianSensors, messages: Messages, start: Start
+    sensors: GaussianSensors, messages: Messages, start: Start, denoiser: Denoiser
 ) -> MessagePassingResult | None:
     """Fixed point of message passing; a second attempt uses more damping; None if both fail."""
     # With damping 0.3 the link he2 circles for n/d from 50 on; with 0.5 it settles in about ten steps.
     schedule = ((0.5, 300), (0.8, 600))
     try:
-        return settle(sensors, messages, start, schedule=schedule, tolerance=1e-3)
+        return settle(
+            sensors, messages, start, schedule=schedule, tolerance=1e-3, denoiser=denoiser
+        )
     except NotConverged:
         return None

@@ -42,7 +42,7 @@ def _bounds(parameters: SingleIndexParameters) -> tuple[Metrics, str]:
     try:
         # threshold alpha_IT = inf_q (-q - log(1 - q)) / (2 I(q)), and the overlap that maximises the
         # potential (multi-index 13)
-        curve = direction_curve(parameters.channel)
+        curve = direction_curve(parameters.channel, prior=parameters.entries)
         values = (curve.positive_ratio, curve.overlap(_ratio(parameters), "best"))
     except InvalidParameter as error:
         if parameters.estimator == "amp":
@@ -57,7 +57,8 @@ def _ratio(parameters: SingleIndexParameters) -> float:
 
 
 def _message_passing(parameters: SingleIndexParameters) -> Metrics:
-    curve, ratio = direction_curve(parameters.channel), _ratio(parameters)
+    curve = direction_curve(parameters.channel, prior=parameters.entries)
+    ratio = _ratio(parameters)
     threshold = 0.0 if parameters.linear else curve.start_ratio
     near = [curve.overlap(factor * ratio) for factor in (0.93, 1.07)]
     return {
