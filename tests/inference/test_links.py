@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from posteriors import posterior_given
+from posteriors import output_message, posterior_given
 
 from solvable.errors import InvalidParameter
 from solvable.inference import Gaussian, Output
@@ -10,7 +10,6 @@ from solvable.inference.curve import Curve
 from solvable.links import make_link
 from solvable.message_passing import AdditiveChannel
 from solvable.message_passing.channels import additive_output
-from solvable.message_passing.outputs import output_message
 
 
 def output_of(formula, noise, **options):

@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
-from posteriors import posterior_given
+from posteriors import output_message, posterior_given
 
 from solvable.errors import InvalidData, InvalidParameter
 from solvable.links import make_link
 from solvable.message_passing import AdditiveChannel
 from solvable.message_passing.channels import additive_output
 from solvable.message_passing.line_posterior import LinePosterior
-from solvable.message_passing.outputs import GaussianOutput, output_message
+from solvable.message_passing.outputs import GaussianOutput
 
 
 def output_of(formula, noise, **options):

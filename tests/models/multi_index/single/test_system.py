@@ -157,6 +157,25 @@ def test_message_passing_on_a_link_that_is_constant_on_an_interval():
     ] == pytest.approx(1)
 
 
+@pytest.mark.parametrize(("prior", "link"), [("rademacher", "tanh"), ("sparse", "abs")])
+def test_message_passing_uses_the_prior(prior, link):
+    parameters = SingleIndexParameters(
+        link=link, prior=prior, estimator="amp", sample_ratio=1.2, dimension=600
+    )
+    found, plain = (
+        system.predict(parameters.model_copy(update={"prior": name}))["squared_overlap"]
+        for name in (prior, "gaussian")
+    )
+    measured = [
+        system.measure(parameters, np.random.default_rng(seed))["squared_overlap"]
+        for seed in range(4)
+    ]
+    assert found > plain + 0.1
+    assert np.mean(measured) == pytest.approx(found, abs=0.02)
+    direction = system.teacher(parameters, np.random.default_rng(0))["directions"][:, 0]
+    assert np.mean(np.abs(direction) < 1e-12) == pytest.approx(0.8 * (prior == "sparse"), abs=0.06)
+
+
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.name)
 def test_claims_find_their_points(claim, points):
     verdict = claim.verdict(system.settled(points))
