@@ -71,8 +71,8 @@ def unit_state(
     samples = _Samples(float(np.sqrt(spike)), alpha, c, partner)
     start = State(1.0 if spike else 0.0, 1.0 + spike, 0.3 / c)
     # The likelihood of one unit is an empirical risk: m = V m^, q = V² (m^² + q^)   (boltzmann 6)
-    weights = rotated(0.0, isotropic(1.0))
-    (m, q, V), *_ = solved(samples, weights, alpha, Penalty("l2", 0.0), start)[0]
+    learn = rotated(0.0, isotropic(1.0))
+    m, q, V = solved(samples, learn, alpha, Penalty("l2", 0.0), start)[0].state
     V = V if V < LARGEST_COUPLING * (1 - 1e-9) else LARGEST_COUPLING
     slope, signal, power, square = (alpha * mean for mean in samples.means(State(m, q, V)))
     return UnitState(spike, m, q, V, slope, signal, power, V**2 * square)
@@ -88,23 +88,17 @@ class _Samples:
     partner: bool
     rho = 1.0
 
-    def means(self, state: State) -> tuple[float, float, float, float]:
+    def means(self, state: State) -> list[float]:
         """Compute E[g'], E[u g], E[g²] and E[g'²] for omega = sqrt(lambda) m u + sqrt(q) xi."""
         z, density, _ = nodes(self.scale * state.m, state.q, state.V)
         g = np.tanh(z)
         curvature = 1 - g * g
         slope = curvature / (1 - state.V * curvature)
-        return (
-            float(density @ slope),
-            float(density @ g),
-            float(density @ (g * g)),
-            float(density @ (slope * slope)),
-        )
+        return [float(density @ part) for part in (slope, g, g * g, slope * slope)]
 
     def see(self, state: State) -> Seen:
         """Means of the messages g, whose slopes lower the response."""
-        state = state._replace(V=min(state.V, LARGEST_COUPLING))
-        slope, signal, power, _ = self.means(state)
+        slope, signal, power, _ = self.means(state._replace(V=min(state.V, LARGEST_COUPLING)))
         response = self.decay + np.tanh(state.q) * self.partner - slope
         least = 1 / (LARGEST_COUPLING * self.sample_ratio)
         return Seen(self.scale * signal, power, max(float(response), least))

@@ -14,7 +14,6 @@ from solvable.message_passing.loop import (
     GaussianSensors,
     MessagePassingResult,
     Start,
-    gaussian_denoiser,
     settle,
 )
 from solvable.message_passing.outputs import Messages
@@ -130,7 +129,11 @@ def _message_passing(parameters: SingleIndexParameters, sample: _Sample) -> Metr
     # The start near the direction is independent of the samples, so its messages are 0.
     near = INFORMED * truth + np.sqrt(INFORMED * (1 - INFORMED)) * rng.standard_normal((d, 1))
     informed = Start(near, np.array([[1 - INFORMED]]), np.zeros((n, 1)))
-    denoiser = _denoiser(parameters)
+
+    def denoiser(b: np.ndarray, A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        mean, variance = parameters.entries.denoise(b, float(A[0, 0]))
+        return mean, np.array([[variance.mean()]])
+
     found, best = (settled(sensors, messages, s, denoiser) for s in (start, informed))
     return {
         "squared_overlap": None if found is None else overlap(found.estimate[:, 0], direction),
@@ -151,18 +154,6 @@ def warm_start(
     h = np.sqrt(q * d) * vectors
     # start h = sqrt(q d) w, V = 1 - q, g_old = T* (X h)   (multi-index 12)
     return Start(h, np.array([[1 - q]]), T[:, None] * (X @ h) / np.sqrt(d))
-
-
-def _denoiser(parameters: SingleIndexParameters) -> Denoiser:
-    """Posterior means of the direction's entries."""
-    if parameters.prior == "gaussian":
-        return gaussian_denoiser
-
-    def denoiser(b: np.ndarray, A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        mean, variance = parameters.entries.denoise(b, float(A[0, 0]))
-        return mean, np.array([[variance.mean()]])
-
-    return denoiser
 
 
 def settled(
