@@ -13,10 +13,6 @@ from solvable.inference import (
     state_evolution,
 )
 from solvable.inference.curve import curve_of
-from solvable.links import make_link
-from solvable.message_passing import AdditiveChannel
-from solvable.message_passing.channels import additive_output
-from solvable.message_passing.evolution import StateEvolution
 
 HALF = 0.67448975  # a door of this width is hit with probability 1/2
 SIGN, IDENTITY, RELU, ABS = (Output(name) for name in ("sign", "identity", "relu", "abs"))
@@ -91,14 +87,6 @@ def test_a_linear_model_has_a_closed_form():
     covariance = X @ X.T + noise * np.eye(d)
     direct = -(np.linalg.slogdet(2 * np.pi * covariance)[1] + d) / 2 / d
     assert float(law.free_entropy[1]) == pytest.approx(direct, rel=2e-3)
-
-
-def test_the_gaussian_prior_is_the_existing_state_evolution():
-    channel = AdditiveChannel((make_link("abs", standardised=False),), (1.0,), 0.0)
-    existing = StateEvolution(additive_output(channel))
-    ratios = [0.65, 0.9, 1.05, 1.2]
-    law = state_evolution(Gaussian(), Output("abs"), ratios)
-    assert law.overlap == pytest.approx([existing.overlap(a) for a in ratios], abs=2e-4)
 
 
 def test_three_starts_agree_where_there_is_one_fixed_point_and_are_ordered_elsewhere():

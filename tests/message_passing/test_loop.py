@@ -2,14 +2,16 @@
 
 import numpy as np
 import pytest
+from posteriors import messages_of, posterior_given
 
 from solvable.errors import InvalidParameter, NotConverged
+from solvable.inference import Gaussian, Output
+from solvable.inference.curve import Curve
+from solvable.inference.smooth import Noisy
 from solvable.links import make_link
 from solvable.message_passing import AdditiveChannel, Start, message_passing
 from solvable.message_passing.channels import additive_output
-from solvable.message_passing.evolution import StateEvolution
 from solvable.message_passing.loop import GaussianSensors, gaussian_denoiser
-from solvable.message_passing.posterior import messages_of, posterior_given
 
 
 def problem(formula, noise, *, d, ratio, seed, **options):
@@ -22,6 +24,10 @@ def problem(formula, noise, *, d, ratio, seed, **options):
     return output, sensors, posterior_given(output, y), w
 
 
+def evolution_of(formula, noise):
+    return Curve(Gaussian(), Output.from_link(make_link(formula), noise=noise))
+
+
 def overlap(h, w):
     return float(np.sum(h * w) ** 2 / np.sum(h**2) / np.sum(w**2))
 
@@ -29,7 +35,7 @@ def overlap(h, w):
 @pytest.mark.parametrize("ratio", [0.5, 1.0, 4.0])
 def test_linear_labels_give_ridge_regression(ratio):
     d, noise = 300, 0.4
-    output, sensors, outputs, _ = problem("z", noise, d=d, ratio=ratio, seed=1)
+    _, sensors, outputs, _ = problem("z", noise, d=d, ratio=ratio, seed=1)
     found = message_passing(
         sensors, messages_of(outputs), Start.nothing(sensors, round(ratio * d)), tolerance=1e-9
     )
@@ -38,7 +44,7 @@ def test_linear_labels_give_ridge_regression(ratio):
     # the precision is empirical, so only the direction is exact
     assert np.corrcoef(exact, found.estimate[:, 0])[0, 1] > 0.9999
     assert found.variance[0, 0] == pytest.approx(
-        1 - StateEvolution(output).overlap(ratio), abs=0.02
+        1 - evolution_of("z", noise).overlap(ratio), abs=0.02
     )
     assert found.residual <= 1e-9
 
@@ -49,13 +55,13 @@ def test_linear_labels_give_ridge_regression(ratio):
 def test_labels_with_the_sign_follow_state_evolution(formula, noise, ratio):
     overlaps = []
     for seed in range(8):
-        output, sensors, outputs, w = problem(formula, noise, d=400, ratio=ratio, seed=seed)
+        _, sensors, outputs, w = problem(formula, noise, d=400, ratio=ratio, seed=seed)
         found = message_passing(
             sensors, messages_of(outputs), Start.nothing(sensors, round(ratio * 400))
         )
         overlaps.append(overlap(found.estimate, w))
     error = np.std(overlaps, ddof=1) / np.sqrt(8)
-    expected = StateEvolution(output).overlap(ratio)
+    expected = evolution_of(formula, noise).overlap(ratio)
     assert np.mean(overlaps) == pytest.approx(expected, abs=3 * error + 0.01)
 
 
@@ -72,8 +78,6 @@ def test_the_first_step_from_nothing_is_the_linear_estimator():
 
 def test_every_step_follows_state_evolution_from_an_informed_start():
     """Undamped steps with many samples against the scalar recursion, step by step."""
-    from solvable.message_passing.evolution import label_information
-
     d, ratio, q = 1_500, 2.5, 0.3
     output, sensors, outputs, w = problem("abs", 0.2, d=d, ratio=ratio, seed=5)
     rng = np.random.default_rng(6)
@@ -84,7 +88,7 @@ def test_every_step_follows_state_evolution_from_an_informed_start():
         sensors, messages_of(outputs), start, damping=0.0, keep=True, tolerance=1e-3
     )
     for step in range(4):
-        precision = ratio * label_information(output, q)
+        precision = ratio * Noisy(output).information(1 - q)
         q = precision / (1 + precision)
         assert overlap(found.history[step], w) == pytest.approx(q, abs=0.04)
 

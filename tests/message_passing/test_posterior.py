@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
+from posteriors import output_message, posterior_given
 
 from solvable.errors import InvalidData, InvalidParameter
 from solvable.links import make_link
 from solvable.message_passing import AdditiveChannel
 from solvable.message_passing.channels import additive_output
 from solvable.message_passing.line_posterior import LinePosterior
-from solvable.message_passing.outputs import GaussianOutput, output_message
-from solvable.message_passing.posterior import posterior_given
+from solvable.message_passing.outputs import GaussianOutput
 
 
 def output_of(formula, noise, **options):
@@ -102,7 +102,6 @@ def test_a_narrow_cavity_is_resolved_after_a_wide_one():
     [
         (lambda: GaussianOutput(np.sum, -0.1), "at least 0"),
         (lambda: GaussianOutput(np.sum, 0.1, 4), "1, 2 or 3"),
-        (lambda: posterior_given(GaussianOutput(np.sum, 0.1, 2), np.zeros(2)), "single-index"),
         (lambda: posterior_given(output_of("relu", 0.0), np.zeros(2))(np.zeros((2, 1)), np.eye(1)),
          "constant"),
         (lambda: posterior_given(output_of("he8", 1e-5), np.zeros(2))(np.zeros((2, 1)), np.eye(1)),
@@ -119,8 +118,6 @@ def test_labels_of_another_channel_are_refused():
         output = output_of("tanh", noise, standardised=False)
         with pytest.raises(InvalidData, match=words):
             posterior_given(output, np.array([0.1, 9.0]))(np.zeros((2, 1)), np.eye(1))
-    with pytest.raises(InvalidData, match="finite"):
-        posterior_given(output, np.array([np.nan]))
 
 
 @pytest.mark.parametrize("formula", ["he2", "cosmix", "tanh"])

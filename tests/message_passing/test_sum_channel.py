@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from posteriors import messages_of, posterior_given
 
 from solvable.errors import InvalidParameter
+from solvable.inference.smooth import Noisy
 from solvable.links import make_link
 from solvable.message_passing.channels import AdditiveChannel, additive_output
-from solvable.message_passing.evolution import label_information
-from solvable.message_passing.posterior import messages_of, posterior_given
 from solvable.message_passing.sum_channel import SumChannel
 
 
@@ -29,7 +29,7 @@ def quantiles(count):
 def test_information_of_one_direction(name, q):
     one = channel(name)
     found, _ = SumChannel(one).information(np.array([q]), quantiles(400)[:, None])
-    assert found[0] == pytest.approx(label_information(additive_output(one), q), rel=3e-3)
+    assert found[0] == pytest.approx(Noisy(additive_output(one)).information(1 - q), rel=3e-3)
 
 
 def test_information_of_two_directions_agrees_with_direct_integrals():

@@ -26,3 +26,5 @@ from solvable.inference.priors import Rademacher as Rademacher
 from solvable.inference.risk import EmpiricalRisk as EmpiricalRisk
 from solvable.inference.risk import empirical_risk as empirical_risk
 from solvable.inference.sign_committee import SignCommittee as SignCommittee
+from solvable.message_passing.rectangular_signal import RectangularSignal as RectangularSignal
+from solvable.message_passing.signal_laws import SymmetricSignal as SymmetricSignal

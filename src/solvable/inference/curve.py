@@ -20,6 +20,9 @@ from solvable.inference.outputs import Channel, Output
 from solvable.inference.pieces import Pieces
 from solvable.inference.priors import Prior
 from solvable.inference.summary import Summarised
+from solvable.message_passing.rectangular_signal import RectangularSignal
+from solvable.message_passing.signal_evolution import signal_evolution
+from solvable.message_passing.signal_laws import SymmetricSignal
 
 Start = Literal["prior", "truth", "best"]
 
@@ -38,7 +41,7 @@ class Law(Summarised):
         Squared cosine between estimate and signal.
     free_entropy : ndarray
         :math:`\lim_d\frac1dE\log p(y|X)` in nats; infinite at perfect recovery from a label with a
-        density and no noise.
+        density and no noise, and NaN for matrices.
     precision : ndarray
         Precision A at which all labels together show an entry; infinite at perfect recovery.
 
@@ -60,19 +63,20 @@ class Law(Summarised):
 class InformationTable:
     """Information E(V) of a channel at all cavity variances, and the label's entropy, by splines."""
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: Channel, count: int | None = None) -> None:
         from scipy.interpolate import CubicSpline
 
         self.shown = channel.shown
         prepared = channel.prepared
         self.first, self.second = prepared.first, prepared.second
         smallest = getattr(channel, "smallest", 1e-13)
-        count = 160
+        usual = 160
         if isinstance(channel, Pieces) and len(channel.branches) > 1:
             # Confused preimages are slow, and 1 - v E falls like sqrt(v).
-            smallest, count = 1e-6, 70 if len(channel.branches) < 4 else 40
+            smallest, usual = 1e-6, 70 if len(channel.branches) < 4 else 40
         elif smallest > 1e-13:
-            count = 72
+            usual = 72
+        count = usual if count is None else count
         self._last = -np.log(smallest)
         t = self._last * np.linspace(0, 1, count + 1) ** 2
         values = np.array([channel.information(float(v)) for v in np.exp(-t[1:])]) * np.exp(-t[1:])
@@ -127,14 +131,17 @@ class InformationTable:
 
 
 class Curve:
-    """Sample ratio alpha(A) of the fixed point at each precision A, with its turning points."""
+    """Sample ratio alpha(A) of the fixed point at each precision A, with its turning points.
 
-    def __init__(self, prior: Prior, output: Output) -> None:
+    `nodes` is the number of cavity variances at which the information of a label is computed.
+    """
+
+    def __init__(self, prior: Prior, output: Output, nodes: int | None = None) -> None:
         from scipy.interpolate import CubicSpline
 
         check_prior(prior)
         self.prior, self.rho = prior, prior.second_moment
-        self.table = InformationTable(output.channel(self.rho))
+        self.table = InformationTable(output.channel(self.rho), nodes)
         self.noisy = output.channel(self.rho).noisy
         self.known = prior.mean**2 > 1e-14 * self.rho or self.table.order == 0
         self.logs, self.V = self._grid()
@@ -146,7 +153,7 @@ class Curve:
         # I_w(A) = (1/2) int mmse dA   (inference 6)
         fine = np.linspace(self.logs[0], self.logs[-1], 4_001)
         area = CubicSpline(fine, np.exp(fine + self.log_error(fine))).antiderivative()
-        start = np.exp(self.logs[0]) * self.prior.variance
+        start = np.exp(self.logs[0]) * (self.prior.variance + self.V[0]) / 2
         self._information = lambda x: (start + area(x)) / 2
 
     def _grid(self) -> tuple[np.ndarray, np.ndarray]:
@@ -176,6 +183,21 @@ class Curve:
         if self.table.shown:
             return self.prior.dimension / self.table.shown
         return np.inf if float(self.spline(self.logs[-1], 1)) > 0.02 else 0.0
+
+    @cached_property
+    def positive_ratio(self) -> float:
+        """Sample ratio above which the Bayes-optimal estimate beats the prior mean."""
+        if self.known:
+            return 0.0
+        # i(A) < i(0) above the ratio (I_w - A V / 2) / (H(V_0) - H(V))   (inference 7); at small A the
+        # ratio is `start_ratio`, and both differences lose their digits
+        places = np.linspace(self.logs[0], self.logs[-1], 4_001)
+        places = places[np.exp(places) * self.prior.variance > 1e-2]
+        logs = self.log_error(places)
+        gained = self._information(places) - np.exp(places + logs) / 2
+        start = self.table.entropy_at(np.log(self.rho / self.prior.variance))
+        told = start - self.table.entropy_at(np.log(self.rho) - logs)
+        return float(min((gained / told).min(), self.start_ratio, self.last_ratio))
 
     @cached_property
     def turns(self) -> tuple[np.ndarray, np.ndarray]:
@@ -213,6 +235,25 @@ class Curve:
             low = float(rising[0]) if rising.size else last
         high = last if not np.isnan(last) else float(rising[-1]) if rising.size else low
         return low, max(low, high)
+
+    def reached(self, ratio: float, error: float) -> float:
+        """Log precision of the fixed point that the iteration reaches from an error."""
+        low, high = self.points(ratio)
+        place = float(np.interp(-np.log(error), -np.log(self.V), self.logs))
+        roots = self.spline.solve(np.log(ratio), extrapolate=False)
+        stable = roots[self.spline(roots, 1) > 0]
+        # the precision rises where alpha(A) < alpha; the map is monotone and jumps over no fixed point
+        if float(self.spline(place)) < np.log(ratio):
+            return min([*stable[stable > place], high])
+        return max([*stable[stable < place], low])
+
+    def overlap(self, ratio: float, start: Start | float = "prior") -> float:
+        """Squared cosine of estimate and signal from a start, or from a squared overlap."""
+        if isinstance(start, str):
+            place = self.point(ratio, start)
+        else:
+            place = self.reached(ratio, (1 - start) * self.rho)
+        return 1 - self.error(place) / self.rho
 
     def _beyond(self, ratio: float) -> float:
         """Log precision above the grid; infinite at perfect recovery."""
@@ -323,7 +364,7 @@ def check_ratios(sample_ratio: Any) -> np.ndarray:
 
 
 def state_evolution(
-    prior: Prior,
+    prior: Prior | SymmetricSignal | RectangularSignal,
     output: Output,
     sample_ratio: float | Sequence[float] | np.ndarray,
     *,
@@ -335,12 +376,15 @@ def state_evolution(
 
     Parameters
     ----------
-    prior : Prior
-        Law of the entries of w.
+    prior : Prior, SymmetricSignal or RectangularSignal
+        Law of the entries of w, or of a matrix S.
     output : Output
-        Law of a label given its index; inputs have independent entries of variance 1/d.
+        Law of a label given its index; inputs have independent entries of variance 1/d. The index of a
+        matrix is :math:`\sum_{ij}X_{ij}S_{ij}`, where a symmetric X has entries of variance 1/d off the
+        diagonal and 2/d on it, and a rectangular one of variance :math:`(dL)^{-1/2}`.
     sample_ratio : float or array
-        Samples per dimension :math:`\alpha=n/d`, above 0.
+        Samples per dimension :math:`\alpha=n/d`, above 0; for a matrix :math:`n/d^2`, or
+        :math:`n/(dL)`.
     start : {"prior", "truth", "best"}
         Fixed point that is reached from the prior (message passing), from the signal, or the
         Bayes-optimal one of larger free entropy.
@@ -372,6 +416,8 @@ def state_evolution(
     if start not in ("prior", "truth", "best"):
         raise InvalidParameter(unknown_choice("start", start, ["prior", "truth", "best"]))
     ratios = check_ratios(sample_ratio)
+    if isinstance(prior, SymmetricSignal | RectangularSignal):
+        return _matrix_law(prior, output, ratios, start)
     curve = curve_of(prior, output)
     places = [curve.point(float(ratio), start) for ratio in ratios.ravel()]
     errors = np.array([curve.error(place) for place in places])
@@ -384,6 +430,33 @@ def state_evolution(
     precision, error = np.exp(places).reshape(shape), errors.reshape(shape)
     overlap = 1 - error / curve.rho
     return Law(ratios, error, overlap, np.array(entropy).reshape(shape), precision)
+
+
+def _matrix_law(
+    signal: SymmetricSignal | RectangularSignal, output: Output, ratios: np.ndarray, start: Start
+) -> Law:
+    """Errors of a matrix, whose curve is only followed to the first fixed point (sensing 3)."""
+    if start != "prior":
+        raise InvalidParameter(f"start is {start!r} for a matrix; allowed: prior.")
+    found = signal_evolution(signal, _Index(output, signal), ratios)
+    overlap = 1 - found.error / signal.second_moment
+    with np.errstate(divide="ignore"):
+        return Law(ratios, found.error, overlap, np.full(ratios.shape, np.nan), 1 / found.noise)
+
+
+class _Index:
+    """Output of one index of a matrix, whose variance is that of the matrix times the multiplicity."""
+
+    def __init__(self, output: Output, signal: SymmetricSignal | RectangularSignal) -> None:
+        self.second_moment = signal.second_moment
+        self.table = InformationTable(output.channel(signal.multiplicity * signal.second_moment))
+
+    def information(self, error: np.ndarray) -> np.ndarray:
+        """Information c E[g²] at cavity variances c E, from the product of variance and information."""
+        error = np.asarray(error, dtype=np.float64)
+        with np.errstate(divide="ignore"):
+            t = np.minimum(np.log(self.second_moment / error), 700.0)
+            return np.asarray(self.table.scaled(np.maximum(t, 0.0)) / error)
 
 
 def _check_residuals(

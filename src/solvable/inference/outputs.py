@@ -14,7 +14,7 @@ from solvable.hermite import gaussian_quadrature, panel_nodes
 from solvable.inference.pieces import Atom, Pieces, Prepared, Score, pieces_of
 from solvable.inference.smooth import Likelihood, Linear, Noisy
 from solvable.links import Link, make_link
-from solvable.message_passing.outputs import GaussianOutput
+from solvable.message_passing.outputs import GaussianOutput, Message, Messages
 
 TWO_LABELS = ("sign", "logistic", "probit", "door")
 """Outputs with the labels +1 and -1, whose names are not formulas."""
@@ -141,6 +141,13 @@ class Output:
             raise InvalidParameter(
                 f"slope is {self.slope} and width is {self.width}; allowed: above 0."
             )
+
+    @classmethod
+    def from_link(cls, link: Link, *, noise: float = 0.0) -> Output:
+        """Return the output of a link function, standardised or not, plus Gaussian noise."""
+        self = cls("z", noise=noise)
+        self.function, self._link = link.name, link
+        return self
 
     @classmethod
     def from_likelihood(
@@ -315,6 +322,16 @@ class Output:
         points = tuple(point / scale for point in link.breakpoints)
         output = GaussianOutput(lambda z: link(scale * z[..., 0]), self.noise, 1, points)
         return Noisy(output) if self.noise else pieces_of(output)
+
+    def messages(self, labels: np.ndarray, second_moment: float = 1.0) -> Messages:
+        """Messages of labels (n,) in the loop of message passing, from cavity means (n, 1)."""
+        scale, scores = np.sqrt(second_moment), self.channel(second_moment).scores(labels)
+
+        def given(omega: np.ndarray, V: np.ndarray) -> Message:
+            g, slope = scores(omega[:, 0] / scale, float(V[0, 0]) / second_moment)
+            return Message(g[:, None] / scale, np.array([[slope / second_moment]]))
+
+        return given
 
     def information(self, V: float, second_moment: float) -> float:
         """Information E[g²] of a label at cavity variance V, for indices of a given second moment."""

@@ -120,6 +120,15 @@ class Pieces:
         other = np.abs(z[:, None] - ends).min(axis=1, initial=np.inf) > 2e-4
         return np.unique(np.concatenate([ends, np.round(z[other], 6)]))
 
+    @cached_property
+    def _mirrored(self) -> bool:
+        """Return True if the function is even or odd, so that half of the indices are enough."""
+        assert self.output is not None
+        z = np.linspace(1e-3, REACH, 999)
+        right, left = self.output.scalar(z), self.output.scalar(-z)
+        apart = min(np.abs(right - left).max(), np.abs(right + left).max())
+        return bool(apart <= 1e-12 * np.abs(right).max())
+
     def _confused(self, v: float) -> float:
         """E Var[z | y, omega] / v², where several monotone pieces give the same label."""
         if len(self.branches) < 2 or self.output is None:
@@ -132,20 +141,27 @@ class Pieces:
         inside = np.any([(z > a) & (z < b) for a, b in self.branches], axis=0) & (abs(z) < REACH)
         if s <= 0.1:
             inside &= np.abs(z[:, None] - ends).min(axis=1, initial=np.inf) < 14 * s
+        if self._mirrored:
+            inside &= z > 0
         z, chance = z[inside], chance[inside]
         places, logs = invert(self.output, self.output.scalar(z), list(self.branches))
         # other preimages more than 25 s away have no weight
         far = np.isfinite(logs) & (np.abs(places - z[:, None]) > 25 * s)
         logs = np.where(far, -np.inf, logs)
-        near = np.isfinite(logs).sum(axis=1) > 1
+        count = np.isfinite(logs).sum(axis=1)
+        near = count > 1
         if not near.any():
             return 0.0
+        # of many preimages, a narrow cavity sees few
+        order = np.argsort(-logs, axis=1)[:, : count.max()]
+        places, logs = (np.take_along_axis(part, order, axis=1) for part in (places, logs))
         zeta = np.linspace(-REACH, REACH, 57)
         share = np.exp(-(zeta**2) / 2)
         share /= share.sum()
         omega = (1 - v) * z[near, None] + np.sqrt(v * (1 - v)) * zeta
         posterior = atoms(places[near, None, :], logs[near, None, :], omega, v)
-        return float(chance[near] @ (posterior.covariance[..., 0, 0] @ share)) / v**2
+        total = float(chance[near] @ (posterior.covariance[..., 0, 0] @ share)) / v**2
+        return 2 * total if self._mirrored else total
 
     @cached_property
     def prepared(self) -> Prepared:

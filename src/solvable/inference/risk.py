@@ -10,6 +10,7 @@ import numpy as np
 
 from solvable.errors import InvalidParameter, NotConverged
 from solvable.inference.existence import separability_threshold
+from solvable.inference.fixed_point import Anderson, fixed_point
 from solvable.inference.inputs import (
     Directions,
     GaussianMixture,
@@ -20,11 +21,17 @@ from solvable.inference.inputs import (
 from solvable.inference.losses import CLASSIFIERS, Loss, Penalty
 from solvable.inference.outputs import Output
 from solvable.inference.priors import Density, Gaussian, Prior, _Mixture
-from solvable.inference.sample_means import MixtureSamples, OutputSamples, Samples, State
+from solvable.inference.sample_means import (
+    Messages,
+    MixtureSamples,
+    OutputSamples,
+    Samples,
+    State,
+)
 from solvable.inference.summary import Summarised
 
 TOLERANCE = 1e-9
-"""Largest change of an unknown, relative to its size, by one more step of the iteration."""
+"""Largest change of an unknown by one more step of the iteration."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -67,13 +74,15 @@ class EmpiricalRisk(Summarised):
     replicon: np.ndarray
 
 
-class _Learned(NamedTuple):
+class Learned(NamedTuple):
+    """Weights that a penalty gives."""
+
     state: State
     norm: float
     gain: float  # mean square of the response of a weight to its field
 
 
-Learn = Callable[[float, float, float], _Learned]
+Learn = Callable[[float, float, float], Learned]
 """Weights for the conjugates of overlap, power and response."""
 
 
@@ -161,20 +170,20 @@ def empirical_risk(
         learn = _separable(penalty, prior)
     else:
         directions = directions or isotropic(rho)
-        learn = _rotated(penalty.l2, directions)
+        learn = rotated(penalty.l2, directions)
     rows, start = [], None
     for ratio in np.atleast_1d(ratios).ravel():
         alpha = float(ratio) * per_parameter
         if loss.name == "square" and isinstance(samples, OutputSamples) and directions is not None:
             learned = _ridge(samples, penalty.l2, directions, alpha)
         else:
-            learned, start = _solved(samples, learn, alpha, penalty, start)
+            learned, start = solved(samples, learn, alpha, penalty, start)
         rows.append(_results(samples, learned, alpha))
     columns = np.array(rows).T.reshape(-1, *ratios.shape)
     return EmpiricalRisk(ratios[()], *(column[()] for column in columns))
 
 
-def _results(samples: Samples, learned: _Learned, alpha: float) -> tuple[float, ...]:
+def _results(samples: Samples, learned: Learned, alpha: float) -> tuple[float, ...]:
     (m, q, V), norm, gain = learned
     judged = samples.judge(learned.state)
     overlap = m**2 / (samples.rho * q)
@@ -183,11 +192,11 @@ def _results(samples: Samples, learned: _Learned, alpha: float) -> tuple[float, 
     return judged.loss, judged.error, judged.label_error, overlap, norm, q, V, replicon
 
 
-def _rotated(strength: float, directions: Directions) -> Learn:
+def rotated(strength: float, directions: Directions) -> Learn:
     """Weights of an l2 penalty, along the eigenvectors of the covariance (empirical-risk 4)."""
     variances, shares, signals = directions
 
-    def learn(m_hat: float, q_hat: float, V_hat: float) -> _Learned:
+    def learn(m_hat: float, q_hat: float, V_hat: float) -> Learned:
         # V = <O R>, m = m^ <S R>, q = <(q^ O + m^² S) O R²> with R = 1 / (lambda + V^ O)
         R = 1 / (strength + V_hat * variances)
         power = (q_hat * variances + m_hat**2 * signals) * R**2
@@ -196,7 +205,7 @@ def _rotated(strength: float, directions: Directions) -> Learn:
             float(shares @ (power * variances)),
             float(shares @ (variances * R)),
         )
-        return _Learned(state, float(shares @ power), float(shares @ (variances * R) ** 2))
+        return Learned(state, float(shares @ power), float(shares @ (variances * R) ** 2))
 
     return learn
 
@@ -207,7 +216,7 @@ def _separable(penalty: Penalty, prior: Prior) -> Learn:
 
     shares, means, variances = _components(prior)
 
-    def learn(m_hat: float, q_hat: float, V_hat: float) -> _Learned:
+    def learn(m_hat: float, q_hat: float, V_hat: float) -> Learned:
         # field b ~ N(m^ mean, m^² variance + q^) in each component of the prior
         s = np.sqrt(m_hat**2 * variances + q_hat)
         first = second = active = 0.0
@@ -221,7 +230,7 @@ def _separable(penalty: Penalty, prior: Prior) -> Learn:
         # E[w* eta] by Stein's lemma; the derivative of eta is 1 / room where it is not 0
         m = float(shares @ (means * first + m_hat * variances * active)) / room
         q, on = float(shares @ second) / room**2, float(shares @ active)
-        return _Learned(State(m, q, on / room), q, on / room**2)
+        return Learned(State(m, q, on / room), q, on / room**2)
 
     return learn
 
@@ -240,7 +249,7 @@ def _components(prior: Prior) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def _ridge(
     samples: OutputSamples, strength: float, directions: Directions, alpha: float
-) -> _Learned:
+) -> Learned:
     """Solve the square loss with an l2 penalty in closed form, but for one root (empirical-risk 6)."""
     from scipy.optimize import brentq
 
@@ -259,7 +268,7 @@ def _ridge(
     square, slope = samples.label_moments
     V_hat = alpha / (1 + V)
     m_hat = slope * V_hat
-    learn = _rotated(strength, directions)
+    learn = rotated(strength, directions)
     m = learn(m_hat, 0.0, V_hat).state.m
     # q = A + q^ B is linear in q, with q^ = alpha (E y² - 2 mu m + q) / (1 + V)²
     A = learn(m_hat, 0.0, V_hat).state.q
@@ -290,14 +299,18 @@ def _check_existence(
         )
 
 
-def _solved(
-    samples: Samples, learn: Learn, alpha: float, penalty: Penalty, start: np.ndarray | None
-) -> tuple[_Learned, np.ndarray]:
-    """Iterate between weights and messages until both agree."""
+def solved(
+    samples: Messages,
+    learn: Learn,
+    alpha: float,
+    penalty: Penalty,
+    start: State | np.ndarray | None,
+) -> tuple[Learned, np.ndarray]:
+    """Iterate between weights and messages until both agree; return the weights and the conjugates."""
     # unknowns: arsinh(m^ / sqrt(q^)), log q^, log(V^ + lambda_2), because all conjugates scale with a
     # weak penalty, and V^ may be 0
 
-    def weights(x: np.ndarray) -> _Learned:
+    def weights(x: np.ndarray) -> Learned:
         q_hat = float(np.exp(x[1]))
         V_hat = max(float(np.exp(x[2])) - penalty.l2, 0.0)
         return learn(float(np.sinh(x[0]) * np.sqrt(q_hat)), q_hat, V_hat)
@@ -322,8 +335,16 @@ def _solved(
 
     if start is None:
         V = 1 / max(penalty.l2 + penalty.l1 + alpha / 2, 1e-3)
-        start = conjugates(State(0.5 * samples.rho, samples.rho, V))
-    x = fixed_point(step, start)
+        start = State(0.5 * samples.rho, samples.rho, V)
+    x, _ = fixed_point(
+        step,
+        conjugates(start) if isinstance(start, State) else start,
+        within=TOLERANCE,
+        what="the equations of the empirical risk",
+        remedy="Raise the penalty.",
+        history=Anderson(cautious=True),
+        most=1_000,
+    )
     learned = weights(x)
     if learned.state.q < 1e-12 * samples.rho:
         raise InvalidParameter(
@@ -331,30 +352,3 @@ def _solved(
             "lower its strength."
         )
     return learned, x
-
-
-def fixed_point(step: Callable[[np.ndarray], np.ndarray], start: np.ndarray) -> np.ndarray:
-    """Return the fixed point of a map with few unknowns; raise NotConverged without one."""
-    from scipy.optimize import root
-
-    x, residual = start, np.inf
-    # half steps approach from far away; Powell's method then needs about ten more evaluations, and is
-    # safe because a convex problem has one fixed point
-    for steps in (10, 20, 40, 80, 160, 320):
-        for _ in range(steps):
-            x = (x + step(x)) / 2
-        try:
-            with np.errstate(all="ignore"):
-                found = root(
-                    lambda place: step(place) - place, x, options={"xtol": 1e-13, "factor": 0.1}
-                )
-            residual = float(np.max(np.abs(found.fun) / np.maximum(1.0, np.abs(found.x))))
-        except NotConverged:  # the method left the domain
-            continue
-        if residual < TOLERANCE:
-            return np.asarray(found.x)
-    raise NotConverged(
-        f"the equations of the empirical risk did not converge: the residual is {residual:.2g} after "
-        f"630 steps; allowed: below {TOLERANCE:g}. Raise the penalty.",
-        {"residual": residual, "place": x.tolist()},
-    )

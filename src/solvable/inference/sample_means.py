@@ -46,13 +46,19 @@ class Judged(NamedTuple):
     label_error: float
 
 
-class Samples(Protocol):
-    """Law of the samples, seen by a loss."""
+class Messages(Protocol):
+    """Means of the messages of samples."""
 
-    rho: float
+    @property
+    def rho(self) -> float:
+        """Variance of the index."""
 
     def see(self, state: State) -> Seen:
         """Means of the messages."""
+
+
+class Samples(Messages, Protocol):
+    """Law of the samples, seen by a loss."""
 
     def judge(self, state: State) -> Judged:
         """Losses and errors."""

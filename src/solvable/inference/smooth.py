@@ -8,18 +8,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
+from solvable.errors import InvalidParameter
 from solvable.hermite import gaussian_quadrature, panel_nodes
 from solvable.inference.pieces import STEP, Prepared, Score
 from solvable.inference.quadrature import gaussian_nodes
-from solvable.message_passing.evolution import label_information, label_table
-from solvable.message_passing.line_posterior import LinePosterior
+from solvable.message_passing.line_posterior import LinePosterior, line_nodes
 from solvable.message_passing.outputs import REACH, GaussianOutput
 
 ROWS = 2_000_000
 """Largest number of entries of a table that is computed at once."""
+
+MOST_LABELS = 20_000
+"""Largest number of label values in the quadrature."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,70 @@ class Linear:
             (labels - omega) / (v + self.noise),
             -labels.size / (v + self.noise),
         )
+
+
+@dataclass(frozen=True)
+class LabelTable:
+    """Likelihoods of quadrature labels y at nodes z, of a noisy channel, as a sparse matrix."""
+
+    z: np.ndarray
+    weight: np.ndarray  # of dz
+    step: np.ndarray  # of dy
+    likelihood: Any  # compressed columns, shape (labels, nodes)
+
+
+def label_table(output: GaussianOutput, deviation: float) -> LabelTable:
+    """Tabulate the likelihoods at nodes that resolve a Gaussian with a given deviation."""
+    from scipy.sparse import csr_array
+
+    scale = np.sqrt(output.noise)
+    z, weight = line_nodes(output, deviation)
+    values = output.scalar(z)
+    y, step = _label_nodes(output, float(values.min()), float(values.max()))
+    order = np.argsort(values)
+    first = np.searchsorted(values[order], y - REACH * scale)
+    last = np.searchsorted(values[order], y + REACH * scale)
+    starts = np.concatenate([[0], np.cumsum(last - first)])
+    rows = np.repeat(np.arange(y.size), last - first)
+    chosen = order[np.arange(starts[-1]) - np.repeat(starts[:-1] - first, last - first)]
+    density = np.exp(-((y[rows] - values[chosen]) ** 2) / (2 * output.noise))
+    likelihood = csr_array(
+        (density / (scale * np.sqrt(2 * np.pi)), chosen, starts), shape=(y.size, z.size)
+    ).tocsc()
+    return LabelTable(z, weight, step, likelihood)
+
+
+def _label_nodes(output: GaussianOutput, low: float, high: float) -> tuple[np.ndarray, np.ndarray]:
+    """Quadrature nodes (labels) and weights of dy, evenly spaced in the bulk and wider in the tails."""
+    z = np.linspace(-REACH, REACH, 1_401)
+    chance = np.exp(-(z**2) / 2)
+    chance /= chance.sum()
+    clean, scale = output.scalar(z), np.sqrt(output.noise)
+    middle = float(chance @ clean)
+    wide = 5 * (np.sqrt(chance @ (clean - middle) ** 2) + scale)
+    # y = middle + wide sinh(s): the spacing is 0.4 standard deviations of the noise in the bulk, where
+    # sums are exact to rounding, and grows with |y| in the tails
+    ends = np.arcsinh((np.array([low, high]) + np.array([-1, 1]) * REACH * scale - middle) / wide)
+    count = int((ends[1] - ends[0]) * wide / (0.4 * scale)) + 2
+    if count > MOST_LABELS:
+        raise InvalidParameter(
+            f"noise is {output.noise:.3g}, which needs {count} label values in the quadrature; allowed: "
+            f"up to {MOST_LABELS}. Raise the noise, or set it to 0."
+        )
+    s, step = np.linspace(ends[0], ends[1], count, retstep=True)
+    return middle + wide * np.sinh(s), step * wide * np.cosh(s)
+
+
+def _cavity_means(q: float) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Values of sqrt(q) zeta and their probabilities, in blocks of 64."""
+    if q == 0:
+        return [(np.zeros(1), np.ones(1))]
+    spacing = min(0.4 * np.sqrt((1 - q) / q), 0.35)
+    half = int(REACH / spacing) + 1
+    zeta = spacing * np.arange(-half, half + 1)
+    share = np.exp(-(zeta**2) / 2)
+    share /= share.sum()
+    return [(np.sqrt(q) * zeta[k : k + 64], share[k : k + 64]) for k in range(0, zeta.size, 64)]
 
 
 @dataclass(frozen=True)
@@ -77,34 +145,67 @@ class Noisy:
 
     def information(self, v: float) -> float:
         """Information E[g²] of a label at cavity variance v."""
-        # kinks between the nodes of a wide cavity cost digits
-        if np.sqrt(v) * self._steepness > (0.3 if self.output.breakpoints else 2):
-            return label_information(self.output, 1 - v)
-        return self._local(v)
+        # kinks between the nodes of a wide cavity cost digits: 2 % of the information at large noise
+        kinked, s = bool(self.output.breakpoints), np.sqrt(v)
+        wide = s * self._steepness > (0.3 if kinked else 2) or (kinked and s > 0.06)
+        return self._wide(v) if wide else self._local(v)
+
+    def _wide(self, v: float) -> float:
+        """Sum over labels and cavity means, by matrix products; for wide cavities."""
+        reach = 9 * np.sqrt(v)
+        table = label_table(self.output, np.sqrt(v))
+        z, weight, step, likelihood = table.z, table.weight, table.step, table.likelihood
+        total = 0.0
+        for omega, share in _cavity_means(1 - v):
+            # the Gaussian of the cavity is below 1e-17 of its peak further away
+            near = slice(*np.searchsorted(z, (omega[0] - reach, omega[-1] + reach)))
+            moved = z[near, None] - omega
+            cavity = weight[near, None] * np.exp(-(moved**2) / (2 * v)) / np.sqrt(2 * np.pi * v)
+            part = likelihood[:, near]
+            # dense products are about ten times as fast per number, and large noise leaves few zeros
+            part = part.toarray() if part.nnz > 0.1 * step.size * moved.shape[0] else part
+            evidence = part @ cavity
+            mean = part @ (cavity * moved)
+            # int dy p(y) g²,  g = (E[z | y] - omega) / v
+            squares = np.divide(mean**2, evidence, out=np.zeros_like(mean), where=evidence > 1e-290)
+            total += float(step @ squares @ share) / v**2
+        return total
 
     def _local(self, v: float) -> float:
         """Sum over cavity means, of labels within reach of each; for narrow cavities."""
-        noise, s = self.output.noise, np.sqrt(v)
-        inner = [point for point in self.output.breakpoints if abs(point) < REACH]
+        s = np.sqrt(v)
+        inner = np.array([point for point in self.output.breakpoints if abs(point) < REACH])
         omega, chance = gaussian_nodes(1 - v, inner, s, order=6, panels=40)
         omega, chance = omega[np.abs(omega) < REACH], chance[np.abs(omega) < REACH]
+        # cavities without a kink are smooth
+        kinked = np.abs(omega[:, None] - inner).min(axis=1, initial=np.inf) < REACH * s
         xi, weight = panel_nodes(np.linspace(-REACH, REACH, 8), 6)
         weight = weight * np.exp(-(xi**2) / 2)
-        weight /= weight.sum()
-        clean = self.output.scalar(omega[:, None] + s * xi) / np.sqrt(noise)
+        return self._summed(omega[kinked], chance[kinked], xi, weight / weight.sum(), s) + (
+            self._summed(omega[~kinked], chance[~kinked], *gaussian_quadrature(20), s)
+        )
+
+    def _summed(
+        self, omega: np.ndarray, chance: np.ndarray, xi: np.ndarray, weight: np.ndarray, s: float
+    ) -> float:
+        """Sum over cavity means of the information, with quadrature nodes xi of the cavity."""
+        if not omega.size:
+            return 0.0
+        clean = self.output.scalar(omega[:, None] + s * xi) / np.sqrt(self.output.noise)
         first = clean.min(axis=1, keepdims=True) - REACH
-        count = int((np.ptp(clean, axis=1).max() + 2 * REACH) / 0.4) + 1
+        # labels at 0.6 deviations of the noise: sums over them are exact to 1e-12
+        count = int((np.ptp(clean, axis=1).max() + 2 * REACH) / 0.6) + 2
         total, block = 0.0, max(int(ROWS / (count * xi.size)), 1)
         for k in range(0, omega.size, block):
             rows = slice(k, k + block)
-            y = first[rows] + 0.4 * np.arange(count)
+            y = first[rows] + 0.6 * np.arange(count)
             density = np.exp(-((y[:, :, None] - clean[rows, None, :]) ** 2) / 2)
             evidence, slope = density @ weight, density @ (weight * xi) / s
             squares = np.divide(
                 slope**2, evidence, out=np.zeros_like(slope), where=evidence > 1e-290
             )
             total += float(chance[rows] @ squares.sum(axis=1))
-        return 0.4 * total / np.sqrt(2 * np.pi)
+        return 0.6 * total / np.sqrt(2 * np.pi)
 
     @cached_property
     def prepared(self) -> Prepared:
@@ -116,8 +217,13 @@ class Noisy:
         known = p > 1e-290
         p, step = p[known], table.step[known]
         moments = (float(step @ (part[known] ** 2 / p)) for part in (first, second))
+        linear, quadratic = moments
         # values that are 0 by symmetry have rounding errors
-        linear, quadratic = (x if x > 1e-11 else 0.0 for x in moments)
+        scale = self.information(0.5)
+        mirrored = np.abs(self.output.scalar(z) - self.output.scalar(-z)).max()
+        even = mirrored <= 1e-12 * np.abs(self.output.scalar(z)).max()
+        linear = 0.0 if even or linear < 1e-7 * scale else linear
+        quadratic = quadratic if quadratic > 1e-11 * scale else 0.0
         return Prepared(linear, quadratic, -float(step @ (p * np.log(p))))
 
     def scores(self, labels: np.ndarray) -> Score:

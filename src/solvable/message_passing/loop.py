@@ -150,7 +150,7 @@ def message_passing(
     sensors : Sensors
         Linear map :math:`\mathcal A` with its transpose, such as :class:`GaussianSensors`.
     messages : callable
-        Messages of the channel for given labels; :func:`messages_of` builds them from a posterior.
+        Messages of the channel for given labels.
     start : Start
         Estimate, variance and messages before the first step. If the messages do not belong to the
         estimate, the first steps halve the estimate's overlap.
@@ -195,16 +195,15 @@ def message_passing(
 
     Examples
     --------
-    >>> from solvable.message_passing.outputs import GaussianOutput
-    >>> from solvable.message_passing.posterior import messages_of, posterior_given
+    >>> from solvable.message_passing.outputs import Message
     >>> rng = np.random.default_rng(0)
     >>> X, w = rng.standard_normal((600, 200)), rng.standard_normal((200, 1))
-    >>> channel = GaussianOutput(lambda z: z[..., 0], 0.5)
     >>> sensors = GaussianSensors(X)
-    >>> y = channel.sample(sensors.forward(w), rng)
-    >>> messages = messages_of(posterior_given(channel, y))
+    >>> y = sensors.forward(w) + rng.normal(scale=0.5**0.5, size=(600, 1))
+    >>> def messages(omega, V):
+    ...     return Message((y - omega) / (V + 0.5), -600 / (V + 0.5))
     >>> found = message_passing(sensors, messages, Start.nothing(sensors, 600))
-    >>> ridge = np.linalg.solve(X.T @ X / 200 + 0.5 * np.eye(200), X.T @ y / 200**0.5)
+    >>> ridge = np.linalg.solve(X.T @ X / 200 + 0.5 * np.eye(200), X.T @ y[:, 0] / 200**0.5)
     >>> round(float(np.corrcoef(ridge, found.estimate[:, 0])[0, 1]), 3)
     1.0
     """

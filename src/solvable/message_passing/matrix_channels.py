@@ -11,15 +11,19 @@ from solvable.errors import InvalidParameter
 from solvable.message_passing.outputs import Message, Messages
 
 
-class MatrixChannel(Protocol):
+class Informative(Protocol):
+    """Interface of a channel with an information."""
+
+    def information(self, error: np.ndarray) -> np.ndarray:
+        """Information I(E), the sum over indices of v_k E[g_k²], at cavity variances v_k E."""
+
+
+class MatrixChannel(Informative, Protocol):
     """Interface of a channel whose labels depend on K indices."""
 
     @property
     def variances(self) -> np.ndarray:
         """Variance factors v (K,): index k of a signal of second moment Q has variance v_k Q."""
-
-    def information(self, error: np.ndarray) -> np.ndarray:
-        """Information I(E), the sum over indices of v_k E[g_k²], at cavity variances v_k E."""
 
     def sample(self, indices: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Draw labels of indices (n, K)."""

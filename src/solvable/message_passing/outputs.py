@@ -58,12 +58,3 @@ class Message(NamedTuple):
 
 Messages = Callable[[np.ndarray, np.ndarray], Message]
 """Function from cavity means (n, p) and their covariance (p, p) to the messages of all samples."""
-
-
-def output_message(posterior: Posterior, omega: np.ndarray, variance: np.ndarray) -> Message:
-    """Output messages computed from a posterior."""
-    inverse = np.linalg.inv(variance)
-    # g = V^-1 (E[z | y] - omega),  dg/domega = V^-1 Cov[z | y] V^-1 - V^-1
-    values = (posterior.mean - omega) @ inverse
-    slope = inverse @ posterior.covariance.sum(axis=0) @ inverse - len(omega) * inverse
-    return Message(values, (slope + slope.T) / 2)

@@ -16,10 +16,36 @@ from solvable.spectra.rectangular import (
 
 @dataclass(frozen=True)
 class RectangularSignal:
-    """Signal S = A B / sqrt(r) / (d L)^(1/4) with Gaussian factors A (d, r) and B (r, L)."""
+    r"""Rectangular matrices :math:`S=AB/(\sqrt r(dL)^{1/4})` with Gaussian factors of r columns and rows.
 
-    aspect: float  # aspect ratio beta = L / d, at least 1
-    rank_ratio: float  # rank ratio rho = r / d, above 0; may exceed 1
+    The error of an estimate is :math:`|\hat S-S|^2/\sqrt{dL}`.
+
+    Parameters
+    ----------
+    aspect : float
+        Aspect ratio L / d, at least 1.
+    rank_ratio : float
+        Rank ratio r / d, above 0.
+
+    Raises
+    ------
+    InvalidParameter
+        If a ratio is out of range.
+
+    Notes
+    -----
+    Denoiser of (sensing 13). Backed by ``tests/inference/test_matrices.py``.
+
+    Examples
+    --------
+    >>> from solvable.inference import Output, state_evolution
+    >>> law = state_evolution(RectangularSignal(2.0, 0.3), Output("z", noise=0.1), [0.2, 0.6])
+    >>> bool(law.error[0] > law.error[1])
+    True
+    """
+
+    aspect: float
+    rank_ratio: float
 
     multiplicity = 1
     variance = 1.0

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from solvable.errors import InvalidParameter, NotConverged
-from solvable.message_passing.matrix_channels import MatrixChannel
+from solvable.message_passing.matrix_channels import Informative
 from solvable.message_passing.signal_laws import Signal
 
 LEAST_NOISE = 1e-9
@@ -33,7 +33,7 @@ class SignalEvolution:
 
 
 def signal_evolution(
-    signal: Signal, channel: MatrixChannel, sample_ratio: np.ndarray | float
+    signal: Signal, channel: Informative, sample_ratio: np.ndarray | float
 ) -> SignalEvolution:
     """Errors of Bayes message passing from the prior mean (sensing 3; arXiv:2503.14121)."""
     shape = np.shape(sample_ratio)
@@ -84,7 +84,7 @@ SCAN = 48
 
 
 def _far_below(
-    signal: Signal, channel: MatrixChannel, ratios: np.ndarray, start: np.ndarray
+    signal: Signal, channel: Informative, ratios: np.ndarray, start: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Noise and error below the scanned t, where E / t is constant; 0 if the noise decreases to 0."""
     share = float(signal.mmse(start[:1])[0] / start[0])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.special import entr, ndtr
 
 from solvable.models.multi_index.activation_view import answer, ordered, tables
 from solvable.models.multi_index.activations import compare_activations
@@ -83,8 +84,16 @@ def test_a_logarithm_has_a_reason_and_no_warning():
 def test_noise_zero_is_a_number_or_a_reason():
     assert row("abs", noise=0).threshold_ratio == pytest.approx(0.5, rel=1e-4)
     band = row("step(abs(z)-0.5)-step(abs(z)-1.6083105988156554)", noise=0)
-    assert band.information_threshold_ratio is None
-    assert any("constant on no interval" in words for words in band.words)
+    # inf_q (-q - log(1 - q)) / 2 I(q) with the entropies of a label that is 1 in the band
+    q = 1 - np.exp(-np.linspace(0.02, 9, 400))[:, None]
+    x = np.linspace(-7, 7, 40_001)
+    weight = np.exp(-(x**2) / 2) / np.sum(np.exp(-(x**2) / 2))
+    ends = [sign * end for sign in (1, -1) for end in (0.5, 1.6083105988156554)]
+    a, b, c, d = (ndtr((end - np.sqrt(q) * x) / np.sqrt(1 - q)) for end in ends)
+    known = (entr(b - a + c - d) + entr(1 - (b - a + c - d))) @ weight
+    p = 2 * (ndtr(ends[1]) - ndtr(ends[0]))
+    exact = np.min((-q - np.log1p(-q))[:, 0] / 2 / (entr(p) + entr(1 - p) - known))
+    assert band.information_threshold_ratio == pytest.approx(exact, rel=1e-3)
 
 
 def test_rows_are_ordered_by_what_differs():

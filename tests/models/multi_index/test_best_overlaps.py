@@ -7,11 +7,11 @@ import pytest
 
 from solvable.links import make_link
 from solvable.message_passing.channels import AdditiveChannel
-from solvable.message_passing.evolution import state_evolution
 from solvable.models.multi_index.best_overlaps import (
     INFORMED,
     SumEvolution,
     best_overlaps,
+    direction_curve,
     oracle_overlaps,
     oracle_ratio,
     weighted_error,
@@ -24,12 +24,12 @@ from solvable.models.multi_index.target import MultiIndexTarget, power_law_chann
 @pytest.mark.parametrize(("name", "noise"), [("he2", 0.5), ("cosmix3", 2.0)])
 def test_one_direction_has_the_known_thresholds(name, noise):
     channel = AdditiveChannel((make_link(name),), (1.0,), noise)
-    known, found = state_evolution(channel), best_overlaps(channel, 10)
-    threshold = known.information_threshold_ratio
+    known, found = direction_curve(channel), best_overlaps(channel, 10)
+    threshold = known.positive_ratio
     assert found.threshold_ratio[0] == pytest.approx(threshold, rel=0.02)
     for factor in (0.8, 1.2, 3.0):
         ratio = factor * threshold
-        assert found.at(ratio)[0] == pytest.approx(known.best_overlap(ratio), abs=0.03)
+        assert found.at(ratio)[0] == pytest.approx(known.overlap(ratio, "best"), abs=0.03)
 
 
 def test_the_potential_of_a_sum_vanishes_at_the_threshold_of_many_directions():

@@ -6,6 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from solvable.inference.inputs import isotropic
+from solvable.inference.losses import Penalty
+from solvable.inference.risk import rotated, solved
+from solvable.inference.sample_means import Seen, State
 from solvable.spectra.roots import bracketed_root
 
 LARGEST_COUPLING = 0.9999
@@ -64,22 +68,40 @@ def unit_state(
     alpha, c = sample_ratio, 1 + weight_decay
     if c >= (outlier(spike, alpha) if spike else bulk_edge(alpha)):
         return _without_weights(spike, alpha, c)
-    ratio = np.sqrt(spike)
-    m, q, V = (1.0 if spike else 0.0), 1.0 + spike, 0.3 / c
-    for _ in range(3_000):
-        slope, signal, power, square = _expectations(ratio * m, q, V)
-        slope, signal, power = alpha * slope, alpha * signal, alpha * power
-        room = alpha * (c + np.tanh(q) * partner) - slope
-        new_V = min(1 / room, LARGEST_COUPLING) if room > 0 else LARGEST_COUPLING
-        # m = V sqrt(lambda) alpha E[u g], q = V² (lambda alpha² E[u g]² + alpha E[g²])   (boltzmann 6)
-        new_m, new_q = new_V * ratio * signal, new_V**2 * ((ratio * signal) ** 2 + power)
-        change = abs(new_V - V) + (abs(new_m - m) + abs(new_q - q)) / max(new_q, 1e-300)
-        m, q, V = new_m, new_q, new_V
-        if change < 1e-11:
-            break
-    else:
-        square = np.inf  # an iteration that does not settle has no stable state
-    return UnitState(spike, m, q, V, slope, signal, power, alpha * V**2 * square)
+    samples = _Samples(float(np.sqrt(spike)), alpha, c, partner)
+    start = State(1.0 if spike else 0.0, 1.0 + spike, 0.3 / c)
+    # The likelihood of one unit is an empirical risk: m = V m^, q = V² (m^² + q^)   (boltzmann 6)
+    learn = rotated(0.0, isotropic(1.0))
+    m, q, V = solved(samples, learn, alpha, Penalty("l2", 0.0), start)[0].state
+    V = V if V < LARGEST_COUPLING * (1 - 1e-9) else LARGEST_COUPLING
+    slope, signal, power, square = (alpha * mean for mean in samples.means(State(m, q, V)))
+    return UnitState(spike, m, q, V, slope, signal, power, V**2 * square)
+
+
+@dataclass(frozen=True)
+class _Samples:
+    """Samples seen by one unit, whose partition function and weight decay are the curvature c."""
+
+    scale: float  # sqrt(lambda)
+    sample_ratio: float
+    decay: float
+    partner: bool
+    rho = 1.0
+
+    def means(self, state: State) -> list[float]:
+        """Compute E[g'], E[u g], E[g²] and E[g'²] for omega = sqrt(lambda) m u + sqrt(q) xi."""
+        z, density, _ = nodes(self.scale * state.m, state.q, state.V)
+        g = np.tanh(z)
+        curvature = 1 - g * g
+        slope = curvature / (1 - state.V * curvature)
+        return [float(density @ part) for part in (slope, g, g * g, slope * slope)]
+
+    def see(self, state: State) -> Seen:
+        """Means of the messages g, whose slopes lower the response."""
+        slope, signal, power, _ = self.means(state._replace(V=min(state.V, LARGEST_COUPLING)))
+        response = self.decay + np.tanh(state.q) * self.partner - slope
+        least = 1 / (LARGEST_COUPLING * self.sample_ratio)
+        return Seen(self.scale * signal, power, max(float(response), least))
 
 
 def _without_weights(spike: float, alpha: float, c: float) -> UnitState:
@@ -90,20 +112,6 @@ def _without_weights(spike: float, alpha: float, c: float) -> UnitState:
     # equivalent: alpha c V² - (alpha c + 1 - alpha) V + 1 = 0
     slope = 1 / (1 - V)
     return UnitState(spike, 0.0, 0.0, V, alpha * slope, 0.0, 0.0, alpha * (V * slope) ** 2)
-
-
-def _expectations(mean: float, q: float, V: float) -> tuple[float, float, float, float]:
-    """Compute E[g'], E[u g], E[g²] and E[g'²] for omega = mean u + sqrt(q) xi."""
-    z, density, _ = nodes(mean, q, V)
-    g = np.tanh(z)
-    curvature = 1 - g * g
-    slope = curvature / (1 - V * curvature)
-    return (
-        float(density @ slope),
-        float(density @ g),
-        float(density @ (g * g)),
-        float(density @ (slope * slope)),
-    )
 
 
 def nodes(mean: float, q: float, V: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

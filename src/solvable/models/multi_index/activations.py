@@ -14,8 +14,7 @@ from solvable.arrays import check_integer
 from solvable.errors import InvalidParameter
 from solvable.links import Link, make_link
 from solvable.message_passing.channels import AdditiveChannel
-from solvable.message_passing.evolution import state_evolution
-from solvable.models.multi_index.best_overlaps import STEP, best_overlaps
+from solvable.models.multi_index.best_overlaps import STEP, best_overlaps, direction_curve
 from solvable.models.multi_index.equal_directions import (
     EqualDirections,
     large_noise_information_ratio,
@@ -184,7 +183,7 @@ def _information_ratio(link: Link, noise: float) -> tuple[float | None, str]:
     try:
         with np.errstate(all="ignore"):  # a link that is infinite at a node raises an error below
             channel = AdditiveChannel((link,), (1.0,), noise)
-            ratio = state_evolution(channel).information_threshold_ratio if exact else 0.0
+            ratio = direction_curve(channel).positive_ratio if exact else 0.0
     except InvalidParameter as error:
         return None, f"The threshold with unlimited computing time is not known: {error}"
     # Rounding may turn a first moment of 0 into a small number, which would give a ratio of 0.

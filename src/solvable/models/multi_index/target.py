@@ -10,6 +10,7 @@ import numpy as np
 
 from solvable.arrays import GeneratedSource, check_integer, random_stream
 from solvable.errors import InvalidParameter
+from solvable.inference.priors import Gaussian, Prior
 from solvable.links import make_link
 from solvable.message_passing.channels import AdditiveChannel
 from solvable.teachers.base import CHUNK_ROWS, check_dtype, draw_normals
@@ -48,6 +49,8 @@ class MultiIndexTarget:
     """Links, amplitudes and noise."""
     seed: int = 0
     """Seed for the random directions."""
+    prior: Prior | None = None
+    """Law of the entries before they are made orthonormal; Gaussian by default."""
 
     def __post_init__(self) -> None:
         check_integer("dimension", self.dimension, 1)
@@ -61,7 +64,8 @@ class MultiIndexTarget:
     def directions(self) -> np.ndarray:
         """Orthonormal directions w_k as columns, shape (d, p)."""
         stream = random_stream(self.seed, "multi-index directions")
-        draws = stream.standard_normal((self.dimension, self.channel.n_directions))
+        shape = (self.dimension, self.channel.n_directions)
+        draws = self.prior.draw(shape, stream) if self.prior else stream.standard_normal(shape)
         Q, R = np.linalg.qr(draws)
         return np.asarray(Q * np.sign(np.diag(R)))
 
@@ -93,7 +97,10 @@ class MultiIndexTarget:
 
 def draw_target(parameters: Any, rng: np.random.Generator) -> MultiIndexTarget:
     """Draw the target of one replicate; the first number of the stream is the target's seed."""
-    return MultiIndexTarget(parameters.dimension, parameters.channel, int(rng.integers(2**31)))
+    seed, entries = int(rng.integers(2**31)), getattr(parameters, "entries", None)
+    # Gaussian draws keep the directions of other systems, and of studies before
+    prior = None if isinstance(entries, Gaussian) else entries
+    return MultiIndexTarget(parameters.dimension, parameters.channel, seed, prior)
 
 
 def draw_teacher(parameters: Any, rng: np.random.Generator) -> dict[str, np.ndarray]:

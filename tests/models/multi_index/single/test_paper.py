@@ -7,9 +7,7 @@ from scipy.special import k0e, k1e
 from solvable.arrays import random_stream
 from solvable.links import make_link
 from solvable.message_passing import AdditiveChannel
-from solvable.message_passing.channels import additive_output
-from solvable.message_passing.evolution import StateEvolution
-from solvable.message_passing.outputs import GaussianOutput
+from solvable.models.multi_index.best_overlaps import direction_curve
 from solvable.models.multi_index.overlaps import optimal_map
 from solvable.models.multi_index.preprocessing import Lamp, scalar_directions
 from solvable.models.multi_index.single.measure import label_moments, measure, warm_start
@@ -81,12 +79,12 @@ def test_threshold_of_the_sign_of_a_product():
 def test_channels_without_noise_have_the_moments_of_all_preimages(formula):
     parameters = SingleIndexParameters(link=formula, noise=0.0, sample_ratio=2.0)
     moments = parameters.moments
-    evolution = StateEvolution(additive_output(parameters.channel))
+    curve = direction_curve(parameters.channel)
     assert abs(moments.probabilities @ moments.second[:, 0]) < 1e-6
-    if evolution.first_information:
-        assert moments.linear_information[0] == pytest.approx(evolution.first_information, rel=1e-4)
+    if curve.table.first:
+        assert moments.linear_information[0] == pytest.approx(curve.table.first, rel=1e-4)
     else:
-        assert moments.weak_recovery_ratio[0] == pytest.approx(evolution.threshold_ratio, rel=1e-6)
+        assert moments.weak_recovery_ratio[0] == pytest.approx(curve.start_ratio, rel=1e-6)
 
 
 @pytest.mark.slow
@@ -276,15 +274,6 @@ def test_the_spectral_start_has_the_messages_of_the_linear_loop():
     omega = X @ start.estimate / np.sqrt(120) - V * start.messages
     np.testing.assert_allclose(G * omega / (1 + (1 - V) * G), start.messages, atol=1e-9)
     assert float(np.sum(start.estimate**2)) == pytest.approx((1 - V) * 120)
-
-
-def test_state_evolution_of_phase_retrieval():
-    found = StateEvolution(GaussianOutput(lambda z: np.abs(z[..., 0]), 0.0, 1, (0.0,)))
-    assert found.overlap(0.45) == 0
-    assert found.overlap(1.0) == pytest.approx(0.476, abs=1e-3)
-    assert found.overlap(1.1) == pytest.approx(0.691, abs=1e-3)
-    assert found.overlap(1.12) < 0.8
-    assert found.overlap(1.13) == pytest.approx(1)
 
 
 @pytest.mark.slow

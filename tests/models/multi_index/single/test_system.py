@@ -8,7 +8,7 @@ import studies
 
 from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter
-from solvable.frame.points import NO_PREDICTION, Point, predicted_or_refused
+from solvable.frame.points import Point
 from solvable.models.multi_index.single.claims import CLAIMS, shows_information
 from solvable.models.multi_index.single.parameters import SingleIndexParameters
 from solvable.models.multi_index.single.system import system
@@ -140,18 +140,40 @@ def test_linear_estimators_have_no_threshold():
     assert second["threshold_ratio"] > 0.5
 
 
-@pytest.mark.parametrize("link", ["relu", "step(abs(z)-1)"])
-def test_singular_channels_have_no_information_threshold(link):
-    parameters = SingleIndexParameters(link=link, noise=0.0, estimator="optimal", sample_ratio=2.0)
-    found = system.predict(parameters)
-    assert found["information_threshold_ratio"] is None
-    assert found["squared_overlap"] > 0.1
-    assert "constant" in found[NO_PREDICTION]
-    refused = predicted_or_refused(
-        system.predict, parameters.model_copy(update={"estimator": "amp"})
+def test_message_passing_on_a_link_that_is_constant_on_an_interval():
+    parameters = SingleIndexParameters(
+        link="relu", noise=0.0, estimator="amp", sample_ratio=1.0, dimension=1_600
     )
-    assert list(refused) == [NO_PREDICTION]
-    assert "noise above 0" in refused[NO_PREDICTION]
+    found = system.predict(parameters)
+    # both signs of z are known, so labels have first-order information; d / c = 2 for half of the labels
+    assert found["information_threshold_ratio"] == 0
+    measured = [
+        system.measure(parameters, np.random.default_rng(seed))["squared_overlap"]
+        for seed in range(4)
+    ]
+    assert np.mean(measured) == pytest.approx(found["squared_overlap"], abs=0.03)
+    assert system.predict(parameters.model_copy(update={"sample_ratio": 2.1}))[
+        "squared_overlap"
+    ] == pytest.approx(1)
+
+
+@pytest.mark.parametrize(("prior", "link"), [("rademacher", "tanh"), ("sparse", "abs")])
+def test_message_passing_uses_the_prior(prior, link):
+    parameters = SingleIndexParameters(
+        link=link, prior=prior, estimator="amp", sample_ratio=1.2, dimension=600
+    )
+    found, plain = (
+        system.predict(parameters.model_copy(update={"prior": name}))["squared_overlap"]
+        for name in (prior, "gaussian")
+    )
+    measured = [
+        system.measure(parameters, np.random.default_rng(seed))["squared_overlap"]
+        for seed in range(4)
+    ]
+    assert found > plain + 0.1
+    assert np.mean(measured) == pytest.approx(found, abs=0.02)
+    direction = system.teacher(parameters, np.random.default_rng(0))["directions"][:, 0]
+    assert np.mean(np.abs(direction) < 1e-12) == pytest.approx(0.8 * (prior == "sparse"), abs=0.06)
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.name)

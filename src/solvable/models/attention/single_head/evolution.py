@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from solvable.errors import NotConverged
+from solvable.inference.fixed_point import Anderson, fixed_point
 from solvable.models.attention.single_head.outputs import Output, proximal, responses
 from solvable.quasi_random import sobol_normals
 from solvable.spectra.free_convolution import SpectralLaw
@@ -173,36 +174,33 @@ class Evolution:
         start: np.ndarray | None = None,
         *,
         within: float = 1e-7,
-        history: _History | None = None,
+        history: Anderson | None = None,
     ) -> tuple[np.ndarray, Learned, Seen, float]:
         """Fixed point of `learn` and `look`: conjugates, learned matrix, sample averages, residual."""
         if start is None:
             half = 0.5 * self.energy
             law = SpectralLaw(self.target, noise=1.0)
             start = _logarithms(self.look(Learned(law, 0.0, 1.0, half, half, 1.0), count))
-        x, history = start, history or _History()
-        residual = np.inf
-        for _ in range(500):
+        last: list[tuple[Learned, Seen]] = []
+
+        def step(x: np.ndarray) -> np.ndarray:
             learned = self.learn(x, rough=within > 1e-6)
-            seen = self.look(learned, count)
-            image = _logarithms(seen)
-            residual = float(np.abs(image - x).max())
-            if residual < within:
-                return x, learned, seen, residual
-            x = history.next(x, image)
-        raise NotConverged(
-            f"state evolution of the attention head did not converge: the residual is {residual:.2g} "
-            f"after 500 steps; allowed: below {within:g}. Raise regularisation, or move sample_ratio "
-            "away from interpolation_ratio.",
-            {"residual": residual, "conjugates": np.exp(x).tolist()},
-        )
+            last[:] = [(learned, self.look(learned, count))]
+            return _logarithms(last[0][1])
+
+        x, residual = fixed_point(
+            step, start, within=within, history=history,
+            what="state evolution of the attention head",
+            remedy="Raise regularisation, or move sample_ratio away from interpolation_ratio.",
+        )  # fmt: skip
+        return x, *last[0], residual
 
     def solve(
         self, start: np.ndarray | None = None, count: int | None = None
     ) -> tuple[np.ndarray, Learned, Seen, float]:
         """Solve with few quadrature points, then refine the fixed point with many points."""
         count = fine_points(self.output.size) if count is None else count
-        history = _History()
+        history = Anderson()
         if start is None:
             start = self.fixed_point(COARSE, within=1e-4, history=history)[0]
             # the changes of the coarse map with its argument are also those of the fine map
@@ -231,27 +229,3 @@ def _logarithms(seen: Seen) -> np.ndarray:
             {"conjugates": values.tolist()},
         )
     return np.asarray(np.log(values))
-
-
-class _History:
-    """Anderson extrapolation of a fixed-point iteration with three unknowns."""
-
-    def __init__(self) -> None:
-        self.last: tuple[np.ndarray, np.ndarray] | None = None
-        self.changes: list[tuple[np.ndarray, np.ndarray]] = []
-
-    def next(self, x: np.ndarray, image: np.ndarray) -> np.ndarray:
-        """Return the next point: the map's image, or the extrapolation if the last steps were small."""
-        step, last = image - x, self.last
-        if np.abs(step).max() > 0.3:
-            self.last, self.changes = None, []
-            return image
-        self.last = x, step
-        if last is not None:
-            self.changes = [*self.changes, (x - last[0], step - last[1])][-3:]
-        if not self.changes:
-            return image
-        moved, change = np.array(self.changes).transpose(1, 2, 0)
-        share = np.linalg.lstsq(change, step, rcond=1e-10)[0]
-        ahead = step - (moved + change) @ share
-        return np.asarray(x + ahead) if np.abs(ahead).max() < 0.5 else image

@@ -82,7 +82,8 @@ def shows_algorithm(point: Point) -> bool:
 def shows_information(point: Point) -> bool:
     """Return True for message passing at large noise that keeps a good start above the threshold."""
     setting, name = point.setting, "information_threshold_ratio"
-    if setting.estimator != "amp" or setting.linear or point.prediction.get(name) is None:
+    known = setting.prior == "gaussian" and point.prediction.get(name) is not None
+    if setting.estimator != "amp" or setting.linear or not known:
         return False
     threshold = float(point.predicted(name))
     kept = 0.3 < float(point.predicted("informed_overlap")) < 0.99

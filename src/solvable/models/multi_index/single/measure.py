@@ -10,12 +10,15 @@ from solvable.errors import InvalidParameter, NotConverged
 from solvable.frame.points import Metrics
 from solvable.message_passing.channels import additive_output
 from solvable.message_passing.loop import (
+    Denoiser,
     GaussianSensors,
     MessagePassingResult,
     Start,
     settle,
 )
-from solvable.message_passing.posterior import Outputs, messages_of, posterior_given
+from solvable.message_passing.outputs import Messages
+from solvable.message_passing.preimages import PreimagePosterior
+from solvable.models.multi_index.best_overlaps import direction_output
 from solvable.models.multi_index.overlaps import mapped_labels, optimal_map
 from solvable.models.multi_index.preprocessing import Lamp, scalar_directions
 from solvable.models.multi_index.single.parameters import SingleIndexParameters
@@ -62,7 +65,7 @@ def label_moments(
         # Near an extremum of the link, a cell of the label grid may contain nodes of only one preimage,
         # which biases the moments. If a label has finitely many preimages, they give exact moments.
         try:
-            outputs = posterior_given(additive_output(parameters.channel), y)
+            outputs = PreimagePosterior(additive_output(parameters.channel), y)
             found = outputs(np.zeros((len(y), 1)), np.eye(1))
         except InvalidParameter:
             return moments.first_at(y)[:, 0], moments.at(y)[:, 0]
@@ -119,14 +122,19 @@ def _message_passing(parameters: SingleIndexParameters, sample: _Sample) -> Metr
     X, y, direction, rng = sample
     n, d = X.shape
     sensors = GaussianSensors(X)
-    outputs = posterior_given(additive_output(parameters.channel), y)
+    messages = direction_output(parameters.channel).messages(y)
     nothing = Start.nothing(sensors, n)
     start = nothing if parameters.linear else warm_start(parameters, X, y, rng)
     truth = direction[:, None] * np.sqrt(d)
     # The start near the direction is independent of the samples, so its messages are 0.
     near = INFORMED * truth + np.sqrt(INFORMED * (1 - INFORMED)) * rng.standard_normal((d, 1))
     informed = Start(near, np.array([[1 - INFORMED]]), np.zeros((n, 1)))
-    found, best = settled(sensors, outputs, start), settled(sensors, outputs, informed)
+
+    def denoiser(b: np.ndarray, A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        mean, variance = parameters.entries.denoise(b, float(A[0, 0]))
+        return mean, np.array([[variance.mean()]])
+
+    found, best = (settled(sensors, messages, s, denoiser) for s in (start, informed))
     return {
         "squared_overlap": None if found is None else overlap(found.estimate[:, 0], direction),
         "informed_overlap": None if best is None else overlap(best.estimate[:, 0], direction),
@@ -149,12 +157,14 @@ def warm_start(
 
 
 def settled(
-    sensors: GaussianSensors, outputs: Outputs, start: Start
+    sensors: GaussianSensors, messages: Messages, start: Start, denoiser: Denoiser
 ) -> MessagePassingResult | None:
     """Fixed point of message passing; a second attempt uses more damping; None if both fail."""
     # With damping 0.3 the link he2 circles for n/d from 50 on; with 0.5 it settles in about ten steps.
     schedule = ((0.5, 300), (0.8, 600))
     try:
-        return settle(sensors, messages_of(outputs), start, schedule=schedule, tolerance=1e-3)
+        return settle(
+            sensors, messages, start, schedule=schedule, tolerance=1e-3, denoiser=denoiser
+        )
     except NotConverged:
         return None

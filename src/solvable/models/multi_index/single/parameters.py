@@ -10,11 +10,19 @@ from pydantic import Field, model_validator
 
 from solvable.errors import InvalidParameter
 from solvable.frame.parameters import Parameters, Size
+from solvable.inference.priors import GaussBernoulli, Gaussian, Prior, Rademacher
 from solvable.links import make_link
 from solvable.message_passing.channels import AdditiveChannel
 from solvable.message_passing.moments import ConditionalMoments
 from solvable.models.multi_index.limits import SAMPLES_IN_MEMORY
 from solvable.models.multi_index.overlaps import mapped_labels
+
+PRIORS: dict[str, Prior] = {
+    "gaussian": Gaussian(),
+    "rademacher": Rademacher(0.5),
+    "sparse": GaussBernoulli(0.2, variance=5.0),
+}
+"""Priors of second moment 1 and mean 0."""
 
 Estimator = Literal["optimal", "lamp", "tanh", "square", "identity", "amp"]
 
@@ -36,12 +44,19 @@ class SingleIndexParameters(Parameters):
     message passing; amp, Bayes message passing."""
     standardised: bool = True
     """Shift and scale the link to mean 0 and variance 1."""
+    prior: Literal["gaussian", "rademacher", "sparse"] = "gaussian"
+    """Law of the direction's entries: Gaussian, signs, or 0 except for one in five; used by amp and the
+    information-theoretic limit."""
 
     samples = Size("sample_ratio", "dimension", least=4)
     limits = (SAMPLES_IN_MEMORY,)
 
     @model_validator(mode="after")
     def _check(self) -> SingleIndexParameters:
+        if self.prior == "sparse" and self.dimension < 100:
+            raise ValueError(
+                f"dimension is {self.dimension}; allowed: at least 100 for a sparse prior"
+            )
         refused = _without_information(self.channel, self.estimator)
         if refused:
             raise ValueError(refused)
@@ -51,6 +66,11 @@ class SingleIndexParameters(Parameters):
     def channel(self) -> AdditiveChannel:
         """Channel from the direction's coordinate z to the label."""
         return _channel(self.link, self.noise, self.standardised)
+
+    @property
+    def entries(self) -> Prior:
+        """Law of the direction's entries times sqrt(d)."""
+        return PRIORS[self.prior]
 
     @property
     def moments(self) -> ConditionalMoments:

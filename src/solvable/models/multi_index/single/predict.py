@@ -8,7 +8,7 @@ import numpy as np
 
 from solvable.errors import InvalidParameter
 from solvable.frame.points import NO_PREDICTION, Metrics
-from solvable.message_passing.evolution import state_evolution
+from solvable.models.multi_index.best_overlaps import direction_curve
 from solvable.models.multi_index.overlaps import mapped_labels, optimal_map
 from solvable.models.multi_index.single.parameters import SingleIndexParameters
 from solvable.models.multi_index.single.theory import INFORMED, lamp_prediction
@@ -42,8 +42,8 @@ def _bounds(parameters: SingleIndexParameters) -> tuple[Metrics, str]:
     try:
         # threshold alpha_IT = inf_q (-q - log(1 - q)) / (2 I(q)), and the overlap that maximises the
         # potential (multi-index 13)
-        evolution = state_evolution(parameters.channel)
-        values = (evolution.information_threshold_ratio, evolution.best_overlap(_ratio(parameters)))
+        curve = direction_curve(parameters.channel, prior=parameters.entries)
+        values = (curve.positive_ratio, curve.overlap(_ratio(parameters), "best"))
     except InvalidParameter as error:
         if parameters.estimator == "amp":
             raise
@@ -57,12 +57,13 @@ def _ratio(parameters: SingleIndexParameters) -> float:
 
 
 def _message_passing(parameters: SingleIndexParameters) -> Metrics:
-    evolution, ratio = state_evolution(parameters.channel), _ratio(parameters)
-    threshold = 0.0 if parameters.linear else evolution.threshold_ratio
-    near = [evolution.overlap(factor * ratio) for factor in (0.93, 1.07)]
+    curve = direction_curve(parameters.channel, prior=parameters.entries)
+    ratio = _ratio(parameters)
+    threshold = 0.0 if parameters.linear else curve.start_ratio
+    near = [curve.overlap(factor * ratio) for factor in (0.93, 1.07)]
     return {
-        "squared_overlap": evolution.overlap(ratio),
-        "informed_overlap": evolution.overlap(ratio, start=INFORMED),
+        "squared_overlap": curve.overlap(ratio),
+        "informed_overlap": curve.overlap(ratio, INFORMED),
         "threshold_ratio": threshold,
         # Change of the overlap if n/d changes by 7 % either way. The change is large near a jump, where
         # finite samples are far from the limit.

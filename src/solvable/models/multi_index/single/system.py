@@ -59,6 +59,17 @@ PRESETS = {
         },
         replicates=16,
     ),
+    "priors": Preset(
+        "Signs or sparse entries in the place of Gaussian ones, in 800 dimensions; two minutes.",
+        {
+            "dimension": (800,),
+            "link": ("abs", "tanh"),
+            "prior": ("gaussian", "rademacher", "sparse"),
+            "estimator": ("amp", "optimal"),
+            "sample_ratio": (0.35, 0.8, 1.2, 3.0),
+        },
+        replicates=6,
+    ),
     "signs": Preset(
         "Links whose labels carry the sign of the direction: linear estimator and message passing; a "
         "minute.",
@@ -85,7 +96,7 @@ system = System(
         "sample_ratio",
         "sample ratio n/d",
         point_name="n/d = {sample_ratio:.4g}, link {link}, noise {noise:g}, {estimator}",
-        words={"link": "{}", "noise": "noise {:g}", "estimator": "{}"},
+        words={"link": "{}", "noise": "noise {:g}", "prior": "{}", "estimator": "{}"},
         margin=1.2,
         resolution=60,
     ),
