@@ -111,4 +111,4 @@ def test_pictures_are_markup_or_images_and_no_figure_needs_no_script():
     text = page_html(Answer("A title", [], [Section("Pictures", drawn)]))
     assert "<svg></svg>" in text
     assert 'src="data:image/png;base64,"' in text
-    assert "<script" not in text
+    assert text.count("<script>") == 1  # the one that sorts tables

@@ -11,12 +11,13 @@ import pytest
 from safetensors.numpy import save_file
 
 import solvable
+from solvable.answers.page import page_html
 from solvable.diagnose.checkpoints.changes import Change
 from solvable.diagnose.checkpoints.figures import colours_of, figures
 from solvable.diagnose.checkpoints.history import History, judged, stopped_weights
 from solvable.diagnose.checkpoints.numbers_in_names import numbers_of
-from solvable.diagnose.checkpoints.report import render
 from solvable.diagnose.checkpoints.series import checkpoints_in, open_series
+from solvable.diagnose.checkpoints.view import page as page_of
 from solvable.diagnose.diagnosis import Measurement
 from solvable.diagnose.noise import RectangularNoise, debias
 from solvable.errors import InvalidData, InvalidParameter
@@ -244,7 +245,7 @@ def test_hundred_matrices_are_drawn_by_kind_and_the_page_is_complete():
         f"layers.*.{part}<b>" for part in ("q", "k", "v", "o")
     }
     assert len({series.label for series in next(figures(found)).series}) == 4
-    page = render(found, "solvable diagnose run")
+    page = page_html(page_of(found, "solvable diagnose run"))
     assert "<b>.q" not in page
     assert page.count('class="thin"') >= 300
     assert len(page) < 400_000

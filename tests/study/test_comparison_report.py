@@ -150,7 +150,7 @@ def test_hostile_labels_are_escaped(results):
     found = compare_runs(results)
     hostile = Comparison((HOSTILE, "b"), found.results, ())
     page = page_html(answer(hostile, (), [HOSTILE]))
-    assert "<script>" not in page
+    assert page.count("<script>") == 1  # the one that sorts tables
     assert page.count("&lt;/script&gt;&lt;script&gt;alert(1)") >= 3
     assert "49" not in page.split("<body>")[1].split("<table")[0]
 

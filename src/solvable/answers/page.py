@@ -11,6 +11,7 @@ from typing import Any
 from solvable.answers.sections import (
     Answer,
     Folded,
+    Gallery,
     Heading,
     Items,
     Part,
@@ -66,6 +67,7 @@ def _kind(part: Part) -> str:
         Items: "items",
         Heading: "heading",
         Picture: "picture",
+        Gallery: "gallery",
         Table: "table",
         Figure: "figure",
     }

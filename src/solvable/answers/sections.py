@@ -14,6 +14,7 @@ class Items:
     """List with a mark in front of each sentence."""
 
     sentences: Sequence[str]
+    style: str = ""
 
 
 @dataclass(frozen=True)
@@ -39,9 +40,18 @@ class Picture:
     draw: Callable[[], str]  # returns an SVG element, or the address of an image
     caption: str = ""
     name: str = ""  # anchor of the picture
+    remarks: Sequence[str] = ()  # sentences that a click opens
 
 
-Part = str | Cell | Items | Heading | Folded | Picture | Table | Figure
+@dataclass(frozen=True)
+class Gallery:
+    """Small pictures next to each other, below a key of their colours."""
+
+    pictures: Sequence[Picture]
+    key: Sequence[tuple[str, str]] = ()  # label and colour
+
+
+Part = str | Cell | Items | Heading | Folded | Picture | Gallery | Table | Figure
 """A sentence, which a terminal shows with ``--details`` alone if its style is "hint"; or another part."""
 
 
@@ -78,6 +88,11 @@ def terminal_parts(answer: Answer, *, details: bool = False) -> list[str | Cell 
     return shown
 
 
+def listed_parts(sentences: Sequence[str]) -> list[Part]:
+    """Return a lone sentence as it is, and several as a list."""
+    return [*sentences] if len(sentences) < 2 else [Items(sentences)]
+
+
 def figures_of(answer: Answer) -> list[Figure]:
     """Return the figures of all sections in their order."""
     parts = (part for section in answer.sections for part in flat(section.parts))
@@ -107,12 +122,12 @@ def _printed(parts: Sequence[Part], details: bool) -> Iterator[str | Cell | Tabl
 def _lines(part: Part, details: bool) -> list[str | Cell | Table]:
     """Return what a terminal shows of a part."""
     match part:
-        case Figure() | Picture() | Folded():
+        case Figure() | Picture() | Gallery() | Folded():
             return []
         case Heading():
             return [Cell(part.text, "bold")]
         case Items():
-            return [Cell(f"- {sentence}", "dim") for sentence in part.sentences]
+            return [Cell(f"- {sentence}", part.style) for sentence in part.sentences]
         case Table():
             return [part.printed(details=details)]
         case Cell(style="hint"):

@@ -121,16 +121,6 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def facts(row: MatrixDiagnosis) -> list[tuple[str, str]]:
-    """Names and values below the figure of a matrix; missing values are left out."""
-    sizes = (("norm", row.norm), ("largest value", row.largest), ("zeros", row.zeros or None))
-    pairs = [(column.head, column.cell(row)) for column in COLUMNS]
-    pairs += [(name, format_number(value, 3)) for name, value in sizes]
-    return [
-        (name, text) for name, text in pairs if name not in ("size", "phase") and text != MISSING
-    ]
-
-
 def columns_of(found: Diagnosed, *, details: bool = True) -> tuple[Column, ...]:
     """Columns with a meaning for this diagnosis."""
     absent = ["change"] * (not found.initial) + ["law"] * found.quick

@@ -62,7 +62,7 @@ def answer(found: Learned, *, command: str = "", model: str = "model.safetensors
             *(Cell(f"{warning}.", "yellow") for warning in found.warnings),
             "",
             words.subject(found),
-            Items(found.treatments),
+            Items(found.treatments, "dim"),
         ],
         [*(section for section in sections if section.parts), network],
         _cards(found),

@@ -17,14 +17,16 @@ from solvable.plots.palette import Style, map_colour
 
 WIDTH, HEIGHT = 340, 190  # size of a picture, in the units of its view box
 
-# margins, without room for a vertical axis
-LEFT, RIGHT, TOP, BOTTOM = 8, 8, 8, 22
+# margins; the left one has room for a vertical axis only if there is one
+LEFT, RIGHT, TOP, BOTTOM, UPRIGHT = 8, 8, 8, 22, 44
 
 
-def small_picture(figure: Figure, *, label: str = "", whole: bool = False) -> str:
-    """Draw a figure as a small SVG element without title, legend and vertical axis."""
-    # whole: label the horizontal axis only at whole numbers
-    canvas = SmallCanvas(whole=whole)
+def small_picture(
+    figure: Figure, *, label: str = "", whole: bool = False, upright: bool = False
+) -> str:
+    """Draw a figure as a small SVG element without title and legend."""
+    # whole: label the horizontal axis only at whole numbers; upright: draw a vertical axis too
+    canvas = SmallCanvas(whole=whole, upright=upright)
     draw(figure, canvas)
     return canvas.markup(label or figure.title)
 
@@ -32,27 +34,38 @@ def small_picture(figure: Figure, *, label: str = "", whole: bool = False) -> st
 class SmallCanvas:
     """Canvas of :func:`small_picture`: a back end for inline SVG."""
 
-    def __init__(self, *, whole: bool = False) -> None:
-        self.whole = whole
+    def __init__(self, *, whole: bool = False, upright: bool = False) -> None:
+        self.whole, self.upright = whole, upright
+        self.left = UPRIGHT if upright else LEFT
         self.parts: list[str] = []
         self.frame: Frame | None = None
 
     def begin(self, frame: Frame) -> None:
-        """Draw the horizontal axis with its ticks."""
+        """Draw the axes with their ticks."""
         self.frame = frame
         floor = HEIGHT - BOTTOM
-        self.parts.append(f'<path class="axis" d="M{LEFT} {floor}H{WIDTH - RIGHT}"/>')
+        self.parts.append(f'<path class="axis" d="M{self.left} {floor}H{WIDTH - RIGHT}"/>')
         for value in ticks(frame.x_limits, frame.x_scale, whole=self.whole):
             x = float(self._x(np.array([value]))[0])
             self.parts.append(f'<path class="axis" d="M{x:.1f} {floor}v4"/>')
             text = escape(format_number(value, 3))
             self.parts.append(f'<text x="{x:.1f}" y="{HEIGHT - 6}">{text}</text>')
+        for value in ticks(frame.y_limits, frame.y_scale) if self.upright else ():
+            y = float(self._y(np.array([value]))[0])
+            across = f"M{self.left} {y:.1f}H{WIDTH - RIGHT}"
+            text = escape(format_number(value, 3))
+            self.parts.append(f'<path class="grid-line" d="{across}"/>')
+            self.parts.append(
+                f'<text class="up" x="{self.left - 5}" y="{y + 3.5:.1f}">{text}</text>'
+            )
 
     def line(self, x: np.ndarray, y: np.ndarray, *, label: str, style: Style, dashed: bool) -> None:
-        """Draw a curve with gaps at missing values."""
+        """Draw a curve with gaps at missing values; the pointer shows its name."""
+        name = f"<title>{escape(printable(label))}</title>" if label else ""
+        kind = "thin" if self.upright else "law"
         dash = ' stroke-dasharray="5 3"' if dashed else ""
         self.parts.append(
-            f'<path class="law" stroke="{style.colour}"{dash} d="{self.path(x, y)}"/>'
+            f'<path class="{kind}" stroke="{style.colour}"{dash} d="{self.path(x, y)}">{name}</path>'
         )
 
     def path(self, x: np.ndarray, y: np.ndarray) -> str:
@@ -144,7 +157,7 @@ class SmallCanvas:
     def _x(self, values: np.ndarray) -> np.ndarray:
         assert self.frame is not None
         place = _placed(values, self.frame.x_scale, self.frame.x_limits)
-        return LEFT + (WIDTH - LEFT - RIGHT) * place
+        return self.left + (WIDTH - self.left - RIGHT) * place
 
     def _y(self, values: np.ndarray) -> np.ndarray:
         assert self.frame is not None

@@ -40,9 +40,9 @@ class Cell(NamedTuple):
     text: str
     style: str = ""
     more: str = ""  # shown on a page alone, below the text
-    range: tuple[float, float, float] | None = (
-        None  # interval and value in percent of a bar, on a page
-    )
+    # on a page alone: interval and value in percent of a bar, and the anchor that it leads to
+    range: tuple[float, float, float] | None = None
+    link: str = ""
 
 
 class Column(NamedTuple):

@@ -146,9 +146,9 @@ def largest_text(row: HeadDiagnosis) -> str:
     return MISSING if row.values is None else format_number(float(row.values[0]), 3)
 
 
-def head_table(heads: Sequence[HeadDiagnosis]) -> Table:
-    """Table with one row per head, or one row per layer if there are many heads."""
-    if len(heads) > SINGLE:
+def head_table(heads: Sequence[HeadDiagnosis], *, single: bool = False) -> Table:
+    """Table with one row per head; one row per layer if there are many heads and not `single`."""
+    if len(heads) > SINGLE and not single:
         return _by_layer(heads)
     dim = {row.name for row in heads if not row.fitted}
     return fitted_table(heads, HEADS, None, dim, first="head")[0]
@@ -201,5 +201,6 @@ def legend() -> str:
         "rank: singular values of query^T key that are not zero; learned: directions above the noise, "
         "≥ if no law fits the other values; largest: largest value in the file; strongest: largest "
         "strength without noise and threshold; symmetry: 1 for symmetric products, -1 for antisymmetric "
-        "products; p: goodness of fit of the values that are not learned. The report has every head."
+        "products; p: goodness of fit of the values that are not learned. --details and the report have "
+        "every head."
     )

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import json
 import math
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from solvable.answers.page import write_page
 from solvable.data.weights.stored import Weights
 from solvable.diagnose.checkpoints import view
-from solvable.diagnose.checkpoints.figures import colours_of, figures
 from solvable.diagnose.checkpoints.history import DiagnosedCheckpoints
 from solvable.diagnose.checkpoints.series import Series
-from solvable.diagnose.report import line_picture, reserved_directory, table_text
-from solvable.pages.environment import GENERATOR, page_environment
+from solvable.diagnose.report import reserved_directory, table_text
 from solvable.pages.result_directory import RESULT, ResultDirectory
 from solvable.paths import whole_directory
 from solvable.plots.files import write_atomically
-from solvable.plots.palette import style
 
 FORMAT = "solvable-checkpoints-1"  # marks a directory as a result of this program
 
@@ -45,7 +42,7 @@ def write_files(
         # The JSON file marks the directory as ours if the program is stopped here.
         write_atomically(draft / RESULT, (json.dumps(content, allow_nan=False) + "\n").encode())
         write_atomically(draft / ROWS, table_text(view.rows(found)).encode())
-        write_atomically(draft / REPORT, render(found, command).encode())
+        write_page(view.page(found, command), draft / REPORT)
     names = {"report": REPORT, "rows": ROWS, "result": RESULT}
     return {name: str(directory / file) for name, file in names.items()}, content
 
@@ -57,25 +54,3 @@ def _finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_finite(entry) for entry in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def render(found: DiagnosedCheckpoints, command: str) -> str:
-    """Return the report as one self-contained page."""
-    colours = colours_of(found.histories)
-    count = 1 + max(colours.indices.values(), default=0)
-    key = {
-        colours.labels[name]: style(index, count).colour
-        for name, index in colours.indices.items()
-        if colours.labels[name]
-    }
-    environment = page_environment("solvable.diagnose")
-    return environment.get_template("checkpoints.html.jinja").render(
-        found=found,
-        words=view,
-        generator=f"{GENERATOR} {version('solvable')}",
-        pictures=[(figure, line_picture(figure)) for figure in figures(found, named=True)],
-        key=key,
-        meaning=colours.meaning,
-        columns=view.columns(found),
-        command=command,
-    )

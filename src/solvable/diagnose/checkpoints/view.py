@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from solvable.answers.sections import Answer, Part, Section, listed_parts, terminal_parts
+from solvable.diagnose.checkpoints.figures import colours_of
 from solvable.diagnose.checkpoints.figures import figures as figures
 from solvable.diagnose.checkpoints.history import SAME, STILL, DiagnosedCheckpoints, History
 from solvable.diagnose.tables import Column, fitted_table
+from solvable.diagnose.view import line_gallery
 from solvable.plots.numbers import MISSING, format_number
-from solvable.plots.prose import Part, section
+from solvable.plots.palette import style
 from solvable.plots.tables import Cell, Table, window
 from solvable.plots.words import counted, listed
 
@@ -108,24 +112,66 @@ def columns(found: DiagnosedCheckpoints) -> tuple[Column, ...]:
 
 def checkpoints_text(
     found: DiagnosedCheckpoints, files: Mapping[str, str], stream: Any
-) -> list[Part]:
+) -> list[str | Cell | Table]:
     """Return the answer, the order and a table, fitted to the terminal's width."""
     width = window(stream)
     table, dropped = fitted_table(found.histories, columns(found), width)
-    parts: list[Part] = [
-        Cell(f"{found.name}: {answer(found)}", "bold"),
-        Cell(f"Read: {span(found)}. {found.order}", "dim"),
-        "",
-        table if width else table.to_text(),
-        "",
+    remarks = [f"Not shown in a terminal of this width: {', '.join(dropped)}."] if dropped else []
+    shown = terminal_parts(_answer(found, table, remarks))
+    if width is None:
+        shown = [part.to_text() if isinstance(part, Table) else part for part in shown]
+    return [*shown, "", *(f"{name:<8} {path}" for name, path in files.items())]
+
+
+def page(found: DiagnosedCheckpoints, command: str) -> Answer:
+    """Return the answer for a page, with figures and the whole names of matrices."""
+    table = Table("matrix", *(column.head for column in columns(found)))
+    for row in found.histories:
+        name = Cell(row.name, more=" x ".join(map(str, row.shape)))
+        table.add(name, *(column.cell(row) for column in columns(found)))
+    total = counted(len(found.histories), "matrix", "matrices")
+    settled = sum(row.settled is not None for row in found.histories)
+    return replace(
+        _answer(found, table, ()),
+        cards=[
+            (str(len(found.stopped)), "stopped changing", f"of {total}"),
+            (str(settled), "directions settled", "they and their number stay"),
+        ],
+        commands=[("This command repeats it:", command)] if command else [],
+        facts={"seed": found.seed, "seconds": f"{found.seconds:.0f}", **found.versions},
+    )
+
+
+def _answer(found: DiagnosedCheckpoints, table: Table, remarks: Sequence[str]) -> Answer:
+    """Return the answer around a table of matrices."""
+    colours = colours_of(found.histories)
+    count = 1 + max(colours.indices.values(), default=0)
+    key = {
+        colours.labels[name]: style(index, count).colour
+        for name, index in colours.indices.items()
+        if colours.labels[name]
+    }
+    meaning = f"{colours.meaning} The pointer on a line shows the name of its matrix.".strip()
+    pictures = line_gallery(list(figures(found, named=True)), key=[*key.items()])
+    rows: list[Part] = [table, *(Cell(text, "dim") for text in (*meanings(), *remarks))]
+    sections = [
+        Section("Every matrix, first to last checkpoint", rows, "rows"),
+        Section(
+            "How did the matrices change?",
+            [Cell(meaning, "hint"), pictures],
+            "lines",
+            on_page=True,
+        ),
+        Section("How were the files read?", listed_parts(found.notes)),
     ]
-    parts += [Cell(text, "dim") for text in meanings()]
-    if dropped:
-        out = f"Not shown in a terminal of this width: {', '.join(dropped)}."
-        parts.append(Cell(out, "dim"))
-    if found.notes:
-        parts += section("How were the files read?", found.notes, single=True)
-    return [*parts, "", *(f"{name:<8} {path}" for name, path in files.items())]
+    return Answer(
+        f"{found.name}: the weights along training",
+        [
+            Cell(f"{found.name}: {answer(found)}", "bold"),
+            Cell(f"Read: {span(found)}. {found.order} No data were used.", "dim"),
+        ],
+        [section for section in sections if section.parts],
+    )
 
 
 def line(found: DiagnosedCheckpoints) -> str:

@@ -1,7 +1,9 @@
 "use strict";
-/* Sort the table by a column; what is folded is opened for print. */
+/* Sort a table by a column; what is folded is opened for print. */
 (function () {
-  const table = document.getElementById("table");
+  document.querySelectorAll("table.rows").forEach(sortable);
+
+  function sortable(table) {
   const body = table.tBodies[0];
   const original = Array.from(body.rows);
 
@@ -40,6 +42,8 @@
       rows.forEach((row) => body.appendChild(row));
     });
   });
+
+  }
 
   window.addEventListener("beforeprint", function () {
     document.querySelectorAll("details").forEach((one) => { one.open = true; });
