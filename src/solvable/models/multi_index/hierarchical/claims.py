@@ -172,7 +172,7 @@ def threshold_power(points: Sequence[Point]) -> tuple[float, float] | None:
 
 
 def error_slope(points: Sequence[Point]) -> float:
-    """Slope of the logarithm of the measured error against that of n/d."""
+    """Slope of the logarithm of the measured error against that of n/d (multi-index 23)."""
     x = np.log([point.setting.sample_ratio for point in points])
     return float(np.polyfit(x, np.log([point.mean("subspace_error") for point in points]), 1)[0])
 
