@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from solvable.arrays import check_integer, random_stream
+from solvable.arrays import check_integer
 from solvable.errors import InvalidData, InvalidParameter, unknown_choice
 from solvable.fitting.inputs import seed_from
 from solvable.models.hierarchy.grammar.learner.strings import (

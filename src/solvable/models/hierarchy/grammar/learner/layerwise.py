@@ -3,8 +3,8 @@ r"""Layer-wise network: filters of random Fourier features, trained one after th
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import sqrt
 from dataclasses import KW_ONLY, dataclass
+from math import sqrt
 from typing import Any, Literal, get_args
 
 import numpy as np
