@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from solvable.frame.agreement import Agreement, Cell
+from solvable.frame.conditions import above
 from solvable.frame.estimates import Estimate
 from solvable.frame.points import Point
 from solvable.hermite import gaussian_quadrature, hermite_polynomials
@@ -157,8 +158,7 @@ CLAIMS = (
         "adjusted_alignment", f"{THEORY}; {PAGE} (13)", within=0.15, expected="alignment",
         relative=True, power=0.5,
         because="The theory neglects fluctuations of other modes, and their correlations.",
-        where=lambda cell: settled(cell) and cell.expected > 0.05,
-        missing=UNSETTLED + "; or no alignment above 0.05 is predicted",
+        where={"both starts in equilibrium": settled, "expected": above(0.05)}, missing=UNSETTLED,
     ),
     Estimate(
         "samples-to-learn",
@@ -219,7 +219,7 @@ CLAIMS = (
         relative=True,
         because="The prediction uses the response of the softmax for scores drawn from the prior; "
         "trained heads have larger scores.",
-        where=lambda point: point.setting.target == "attention" and in_equilibrium(point),
+        where=({"target": "attention"}, in_equilibrium),
         missing="no three numbers of tokens have curves that cross an alignment of 0.2 in equilibrium; "
         "run with --preset attention", power=0.5,
     ),
