@@ -46,6 +46,13 @@ def wide(point: Point) -> bool:
     return bool((point.values("rank_fraction") * point.setting.dimension <= width).all())
 
 
+LOW_RANK = {
+    "low_rank": True, "noise": 0, "regularisation": at_most(NOISELESS_PENALTY),
+    "regularisation_unit": "one",
+}  # fmt: skip
+"""A low-rank target without label noise and a small penalty."""
+
+
 def crossing(points: Sequence[Point], *, predicted: bool = False) -> float:
     """Sample ratio at which the relative error falls below `RECOVERED`; NaN if it does not."""
     rows = sorted(points, key=lambda point: float(point.setting.ratio))
@@ -100,8 +107,7 @@ RECOVERY_CLAIMS = (
         "recovery-threshold", "Without label noise the error vanishes at the predicted sample size, for "
         "every width of the target.", "derivations/quadratic (13)", estimate=recovery,
         apart=("sample_ratio", "samples"), fewest=3, relative=True, within=0.06,
-        where={"low_rank": True, "noise": 0, "regularisation": at_most(NOISELESS_PENALTY),
-               "regularisation_unit": "one"},
+        where=LOW_RANK,
         power=0.15,
         because="The error counts as 0 below 1 % of that of learning nothing, and the sample size is "
         "interpolated.",
