@@ -165,6 +165,21 @@ def mean_mixing(points: Sequence[Point]) -> tuple[float, float] | None:
     return (float(np.concatenate(ratios).mean()), 1.0) if ratios else None
 
 
+def _error(name: str, kind: str, words: str, source: str, **row: Any) -> Agreement:
+    """Claim on the error with one kind of second layer."""
+    return Agreement(
+        name, f"The {words} equals its prediction.", "normalised_mse", source, relative=True,
+        where=fitted(kind), **row,
+    )  # fmt: skip
+
+
+CORRECTIONS = "6 %: finite-size corrections to the overlaps and to the eigenvalues add up."
+EIGENVALUES = (
+    "no point has second_layer={} and n/D >= 30 (120 for label_map=identity); run with --preset "
+    "gaussian"
+)
+
+
 # fmt: off
 CLAIMS = (
     Agreement("overlap-of-each-feature",
@@ -201,11 +216,10 @@ CLAIMS = (
         expected=lambda point: 1 - point.predicted("squared_overlap"),
         where={**LARGE, "samples": above(8, "threshold_samples")},
         missing="raise samples"),
-    Agreement("least-squares-error",
-        "The normalised error of a least-squares second layer equals its prediction.",
-        "normalised_mse", "derivations/sequential (11), (12)", within=0.05, relative=True, power=0.15,
+    _error("least-squares-error", "least-squares",
+        "normalised error of a least-squares second layer", "derivations/sequential (11), (12)",
+        within=0.05, power=0.15,
         because="5 %: errors are twice as sensitive to finite-size corrections as overlaps are.",
-        where=fitted("least-squares"),
         missing="no point has n/D >= 7.5 (30 for label_map=identity), second_layer=least-squares, a bulk "
         "without skew and less than a fifth of its error from the population operator; raise dimension "
         "or samples"),
@@ -263,27 +277,18 @@ CLAIMS = (
         where=fitted("least-squares"),
         missing="no curve has four sample sizes with n/D >= 7.5 (30 for label_map=identity); run with "
         "--preset exponents"),
-    Agreement("kernel-head-error",
-        "The error of kernel ridge regression on the learned features equals its prediction.",
-        "normalised_mse", "derivations/sequential (12)", within=0.08, relative=True, power=0.2,
+    _error("kernel-head-error", "kernel-ridge",
+        "error of kernel ridge regression on the learned features", "derivations/sequential (12)",
+        within=0.08, power=0.2,
         because="8 %: the regression on 4,000 rows has noise of its own, which is drawn once.",
-        where=fitted("kernel-ridge"),
         missing="no point has second_layer=kernel-ridge, n/D >= 7.5 (30 for label_map=identity) and "
         "features that mix by less than 0.1; run with --preset quick --set second_layer=kernel-ridge"),
-    Agreement("in-sample-error",
-        "The error of a second layer made of the eigenvalues equals its prediction.",
-        "normalised_mse", "derivations/sequential (14), (16)", within=0.06, relative=True, power=0.15,
-        because="6 %: finite-size corrections to the overlaps and to the eigenvalues add up.",
-        where=fitted("in-sample"),
-        missing="no point has second_layer=in-sample and n/D >= 30 (120 for label_map=identity); run "
-        "with --preset gaussian"),
-    Agreement("shrinkage-error",
-        "The error of a second layer made of shrunk eigenvalues equals its prediction.",
-        "normalised_mse", "derivations/sequential (15), (16)", within=0.06, relative=True,
-        because="6 %: finite-size corrections to the overlaps and to the eigenvalues add up.",
-        where=fitted("shrinkage"),
-        missing="no point has second_layer=shrinkage and n/D >= 30 (120 for label_map=identity); run "
-        "with --preset gaussian"),
+    _error("in-sample-error", "in-sample", "error of a second layer made of the eigenvalues",
+        "derivations/sequential (14), (16)", within=0.06, because=CORRECTIONS, power=0.15,
+        missing=EIGENVALUES.format("in-sample")),
+    _error("shrinkage-error", "shrinkage", "error of a second layer made of shrunk eigenvalues",
+        "derivations/sequential (15), (16)", within=0.06, because=CORRECTIONS,
+        missing=EIGENVALUES.format("shrinkage")),
     Estimate("neighbour-mixing",
         "The mixing of two neighbouring features whose weights have the same sign equals its prediction.",
         f"{PAPER}, Equation 3.2; derivations/sequential (17)",

@@ -18,7 +18,6 @@ from solvable.models.two_layer_posterior.equilibrium import (
     in_equilibrium,
     ran_long,
     settled,
-    settled_point,
 )
 from solvable.models.two_layer_posterior.kernel_claims import KERNEL_CLAIMS
 from solvable.models.two_layer_posterior.learning_curves import (
@@ -140,7 +139,7 @@ CLAIMS = (
         "posterior: the dynamics samples the posterior, and its step is small enough.",
         "virial", f"{PAGE} (17)", within=0.03,
         because="A mean over correlated draws has about this much noise.",
-        where=lambda cell: ran_long(cell.point), missing=UNSETTLED,
+        where=ran_long, missing=UNSETTLED,
     ),
     Agreement(
         "starts-agree",
@@ -148,7 +147,7 @@ CLAIMS = (
         "reach the same alignment on the same samples.",
         planted_over_prior, f"{PAGE} (1)", within=0.1, expected=1.0, power=0.3,
         because="The two networks are independent draws from one posterior.",
-        where=lambda cell: ran_long(cell.point) and cell.mean("alignment_prior") > 0.05,
+        where=(ran_long, lambda cell: cell.mean("alignment_prior") > 0.05),
         missing=UNSETTLED + "; or the alignment is below 0.05",
     ),
     Agreement(
@@ -206,7 +205,7 @@ CLAIMS = (
         "arXiv:2512.04165, Figures 2b and 3a; derivations/scale (3)",
         estimate=dimension_exponent, apart=("dimension", "scaled_samples"), fewest=6, within=0.2,
         because="Curves of small dimensions are less steep, and differ by a factor near 1.",
-        where=settled_point,
+        where=settled,
         missing="no three dimensions have curves that cross this alignment in equilibrium; run with "
         "--preset onset, three-layers or attention-dimensions", power=0.3,
     ),

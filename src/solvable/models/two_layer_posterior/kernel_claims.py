@@ -67,7 +67,8 @@ KERNEL_CLAIMS = (
         "prediction.",
         "norms", f"{PAGE} (22), (23)", within=0.15, relative=True, power=0.3,
         because="The first layer's noise is large if samples are not far fewer than neurons.",
-        where=lambda cell: has_norms(cell.setting) and 1 <= cell.setting.gain <= cell.setting.dimension,
+        where={"norms on samples": lambda cell: has_norms(cell.setting), "gain": at_least(1),
+               "dimension": at_least(1, "gain")},
         entry=feature_names, missing=KERNELS,
     ),
     Slope(
