@@ -5,7 +5,6 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 
@@ -20,20 +19,31 @@ class Condition:
     """Name of the number that limits are multiplied by; empty for none."""
 
 
-def _compared(
-    words: str, compare: Callable[[Any, Any], Any], limit: float, of: str = ""
-) -> Condition:
+def _compared(words: str, compare: Callable[[Any, Any], Any], limit: float, of: str) -> Condition:
     def holds(value: Any, unit: float = 1.0) -> bool:
         return bool(compare(value, limit * unit))
 
     return Condition(f"{words} {limit:g}{of and f' times {of}'}", holds, of)
 
 
-at_least = partial(_compared, "of at least", operator.ge)
-at_most = partial(_compared, "of at most", operator.le)
-above = partial(_compared, "above", operator.gt)
-below = partial(_compared, "below", operator.lt)
-"""Numbers on one side of a limit, which is in units of the setting or prediction `of`, if given."""
+def at_least(limit: float, of: str = "") -> Condition:
+    """Numbers from a limit on; in units of the setting or prediction `of`, if given."""
+    return _compared("of at least", operator.ge, limit, of)
+
+
+def at_most(limit: float, of: str = "") -> Condition:
+    """Numbers up to a limit; in units of the setting or prediction `of`, if given."""
+    return _compared("of at most", operator.le, limit, of)
+
+
+def above(limit: float, of: str = "") -> Condition:
+    """Numbers above a limit; in units of the setting or prediction `of`, if given."""
+    return _compared("above", operator.gt, limit, of)
+
+
+def below(limit: float, of: str = "") -> Condition:
+    """Numbers below a limit; in units of the setting or prediction `of`, if given."""
+    return _compared("below", operator.lt, limit, of)
 
 
 def between(low: float, high: float) -> Condition:
