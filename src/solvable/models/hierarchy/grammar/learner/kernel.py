@@ -141,8 +141,6 @@ class LazyCNNClassifier(VocabularyClassifier):
     True
     """
 
-    readout_: RidgeFit
-
     branching: int = 2
     regularisation: Regularisation = "leave-one-out"
     vocabulary: int | None = None
@@ -152,7 +150,9 @@ class LazyCNNClassifier(VocabularyClassifier):
         self.strings_ = symbols
         kernel = lazy_kernel(symbols, symbols, self.branching, self.vocabulary_)
         indicators = np.eye(len(self.classes_))[codes]
-        self.readout_ = kernel_ridge(kernel, indicators, regularisation=self.regularisation)
+        self.readout_: RidgeFit = kernel_ridge(
+            kernel, indicators, regularisation=self.regularisation
+        )
 
     def _outputs(self, X: np.ndarray) -> np.ndarray:
         kernel = lazy_kernel(X, self.strings_, self.branching, self.vocabulary_)
