@@ -169,6 +169,9 @@ class Judging(System):
         return [claim.verdict(points) for claim in self.claims]
 
 
-def test_fixed_values_of_a_preset_are_part_of_its_grid():
-    preset = Preset("p", {"samples": (1, 2)}, fixed={"task": "boolean", "levels": (1, 2)})
-    assert preset.grid == {"task": ("boolean",), "levels": ((1, 2),), "samples": (1, 2)}
+def test_the_grid_of_a_preset_is_written_as_after_set():
+    preset = Preset("p", "task=boolean samples=1,2 widths=[10,5],[20] tuned=true link=cos(2*z)")
+    assert preset.grid == {
+        "task": ("boolean",), "samples": (1, 2), "widths": ([10, 5], [20]), "tuned": (True,),
+        "link": ("cos(2*z)",),
+    }  # fmt: skip

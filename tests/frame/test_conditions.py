@@ -15,6 +15,7 @@ from solvable.frame.conditions import (
     below,
     between,
     covers,
+    inside,
     not_,
     one_of,
 )
@@ -30,6 +31,8 @@ from solvable.frame.points import Point
         (above(0.2), [0.21], [0.2, float("nan")], "above 0.2"),
         (below(0.2), [0.19], [0.2, float("nan")], "below 0.2"),
         (between(1, 2), [1, 1.5, 2], [0.9, 2.1, float("nan")], "from 1 to 2"),
+        (inside(1, 2), [1.5], [1, 2, float("nan")], "between 1 and 2"),
+        (at_least(2, "depth"), [2], [1.9], "of at least 2 times depth"),
         (one_of("cnn", "mlp"), ["cnn", "mlp"], ["kernel"], "cnn or mlp"),
         (not_("none"), ["relu"], ["none"], "other than none"),
     ],
@@ -53,6 +56,10 @@ def point(overlap=0.5, **parameters):
         (None, True),
         ({"dimension": 40, "threshold": at_most(3)}, True),
         ({"dimension": 40, "threshold": below(3)}, False),
+        ({"dimension": at_least(10, "threshold")}, True),
+        ({"dimension": above(40 / 3, "threshold")}, False),
+        ({"threshold": below(0.1, "dimension")}, True),
+        ({"dimension": above(1, "gap")}, False),  # not predicted at this point
         ({"phase": "IV"}, True),
         ({"phase": "V"}, False),
         ({"unknown": "V"}, False),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,32 +13,47 @@ class Condition:
     """A condition on one number or word, with the words that follow its name in a sentence."""
 
     words: str
-    holds: Callable[[Any], bool]
+    holds: Callable[..., bool]
+    """Function of the value, and of the number that limits are multiplied by, if there is one."""
+    of: str = ""
+    """Name of the number that limits are multiplied by; empty for none."""
 
 
-def at_least(limit: float) -> Condition:
-    """Numbers from a limit on."""
-    return Condition(f"of at least {limit:g}", lambda value: value >= limit)
+def _compared(words: str, compare: Callable[[Any, Any], Any], limit: float, of: str) -> Condition:
+    def holds(value: Any, unit: float = 1.0) -> bool:
+        return bool(compare(value, limit * unit))
+
+    return Condition(f"{words} {limit:g}{of and f' times {of}'}", holds, of)
 
 
-def at_most(limit: float) -> Condition:
-    """Numbers up to a limit."""
-    return Condition(f"of at most {limit:g}", lambda value: value <= limit)
+def at_least(limit: float, of: str = "") -> Condition:
+    """Numbers from a limit on; in units of the setting or prediction `of`, if given."""
+    return _compared("of at least", operator.ge, limit, of)
 
 
-def above(limit: float) -> Condition:
-    """Numbers above a limit."""
-    return Condition(f"above {limit:g}", lambda value: value > limit)
+def at_most(limit: float, of: str = "") -> Condition:
+    """Numbers up to a limit; in units of the setting or prediction `of`, if given."""
+    return _compared("of at most", operator.le, limit, of)
 
 
-def below(limit: float) -> Condition:
-    """Numbers below a limit."""
-    return Condition(f"below {limit:g}", lambda value: value < limit)
+def above(limit: float, of: str = "") -> Condition:
+    """Numbers above a limit; in units of the setting or prediction `of`, if given."""
+    return _compared("above", operator.gt, limit, of)
+
+
+def below(limit: float, of: str = "") -> Condition:
+    """Numbers below a limit; in units of the setting or prediction `of`, if given."""
+    return _compared("below", operator.lt, limit, of)
 
 
 def between(low: float, high: float) -> Condition:
     """Numbers from one limit to another, with both limits."""
     return Condition(f"from {low:g} to {high:g}", lambda value: low <= value <= high)
+
+
+def inside(low: float, high: float) -> Condition:
+    """Numbers between two limits, without the limits."""
+    return Condition(f"between {low:g} and {high:g}", lambda value: low < value < high)
 
 
 def one_of(*allowed: Any) -> Condition:
@@ -72,17 +88,22 @@ def covers(where: Where | None, place: Any) -> bool:
 
 
 def _holds(place: Any, name: str, wanted: Any) -> bool:
-    if callable(wanted):
-        return bool(wanted(place))
+    if not isinstance(wanted, Condition):
+        if callable(wanted):
+            return bool(wanted(place))
+        if hasattr(place.setting, name):
+            return bool(getattr(place.setting, name) == wanted)
+        # a word, such as the name of a phase
+        return bool(getattr(place, "point", place).prediction.get(name) == wanted)
+    numbers = [_number(place, one) for one in (name, wanted.of) if one]
+    return bool(wanted.holds(*numbers))
+
+
+def _number(place: Any, name: str) -> Any:
+    """Return the expected value, an attribute of the setting, or a prediction."""
     if name == "expected":
-        value = place.expected
-    elif hasattr(place.setting, name):
-        value = getattr(place.setting, name)
-    elif isinstance(wanted, Condition):
-        value = place.predicted(name)
-    else:  # a word, such as the name of a phase
-        value = getattr(place, "point", place).prediction.get(name)
-    return bool(wanted.holds(value) if isinstance(wanted, Condition) else value == wanted)
+        return place.expected
+    return getattr(place.setting, name) if hasattr(place.setting, name) else place.predicted(name)
 
 
 def advice_of(claim: Any, points: Sequence[Any], first: str = "") -> str:

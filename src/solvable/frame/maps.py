@@ -8,6 +8,7 @@ from typing import Literal
 
 import numpy as np
 
+from solvable.frame.conditions import Where, covers
 from solvable.frame.curves import Axis, Curve
 from solvable.frame.panels import suffix_of
 from solvable.frame.points import Point
@@ -32,14 +33,12 @@ class MapPanel:
     """File name without extension, title, and a sentence on what the map shows."""
     scale: Literal["linear", "log"] = "linear"
     """Scale of the colours."""
-    where: Callable[[Point], bool] | None = None
-    """``where(point) -> bool``: True for the points that are drawn."""
+    where: Where | None = None
+    """Points that are drawn, as in a claim."""
 
     def __call__(self, curves: Sequence[Curve]) -> list[Figure]:
         """Draw a map for each setting of the other parameters, all with the same colours."""
-        points = [
-            p for curve in curves for p in curve.points if self.where is None or self.where(p)
-        ]
+        points = [p for curve in curves for p in curve.points if covers(self.where, p)]
         axes = (self.x.parameter, self.y.parameter)
         groups: dict[tuple[tuple[str, str], ...], list[Point]] = {}
         for point in points:

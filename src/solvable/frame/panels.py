@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from solvable.frame.across import curves_across
+from solvable.frame.conditions import Where, covers
 from solvable.frame.curves import Axis, Curve, varying, words_of
 from solvable.frame.points import RAISED, Point
 from solvable.frame.theory_lines import smoothed
@@ -42,8 +43,8 @@ class Panel:
     line; or ``markers(curves)``, the lines themselves."""
     overlay: tuple[str, ...] = ()
     """Parameters whose values share a figure, one colour each; () for one figure per curve."""
-    when: Callable[[Curve], bool] | None = None
-    """``when(curve) -> bool``: True for the curves that have this panel."""
+    when: Where | None = None
+    """Curves that have this panel: a function of the curve, or conditions as those of a claim."""
     x_scale: Literal["linear", "log"] | None = None
     y_scale: Literal["linear", "log"] = "linear"
     """Scales; the horizontal scale is by default the one of the axis."""
@@ -58,8 +59,8 @@ class Panel:
     at: Callable[[Sequence[float]], Sequence[float]] | None = None
     """``at(places) -> places``: values on the system's axis that are drawn along another parameter;
     default five of those at which all values of the parameter were measured."""
-    where: Callable[[Point], bool] | None = None
-    """``where(point) -> bool``: True for the points that are drawn."""
+    where: Where | None = None
+    """Points that are drawn, as in a claim."""
     once: Sequence[Trace] = ()
     """Traces that are equal for all curves, drawn once."""
     against: str | Callable[[Point], Any] | None = None
@@ -83,7 +84,7 @@ class Panel:
         kin: Sequence[Curve] = ()
         if self.where is not None and self.along is None:
             # Names of curves do not depend on which points are drawn.
-            kin = [c for c in curves if self.when is None or self.when(c)]
+            kin = [c for c in curves if covers(self.when, c)]
         for group in grouped(drawn, overlay, kin):
             if self.along is not None and self.overlay and len(group.curves) < self._least(curves):
                 continue
@@ -104,9 +105,9 @@ class Panel:
     ) -> tuple[Sequence[Curve], tuple[str, ...], Callable[[Sequence[Curve]], str]]:
         """Return the curves, the parameters that set the colour, and the text of a shared axis value."""
         if self.where is not None:
-            kept = [(c, tuple(filter(self.where, c.points))) for c in curves]
+            kept = [(c, tuple(p for p in c.points if covers(self.where, p))) for c in curves]
             curves = [replace(c, points=points) for c, points in kept if points]
-        curves = [c for c in curves if self.when is None or self.when(c)]
+        curves = [c for c in curves if covers(self.when, c)]
         if self.against is not None and self.at is not None:
             curves = [_at(c, self.at(c.x.tolist())) for c in curves]
         if self.along is None or not curves:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, ClassVar
 
@@ -28,22 +29,40 @@ from solvable.paths import error_line
 from solvable.plots.figure import Figure
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Preset:
     """A named grid of a system."""
 
     description: str
     """One line: what the preset shows and how long it takes."""
     grid: Mapping[str, Sequence[Any]]
-    """Values of each parameter; the study takes all combinations, also with those of `fixed`."""
+    """Values of each parameter, of which the study takes all combinations; also given as text, as after
+    ``--set``: ``"dimension=60 decay=0.5,1.0"``."""
     replicates: int = 3
     """Independent repetitions per point."""
-    fixed: Mapping[str, Any] = field(default_factory=dict)
-    """Parameters with one value each."""
 
-    def __post_init__(self) -> None:
-        values = {name: (value,) for name, value in self.fixed.items()}
-        object.__setattr__(self, "grid", {**values, **self.grid})
+    def __init__(
+        self, description: str, grid: Mapping[str, Sequence[Any]] | str, replicates: int = 3
+    ) -> None:
+        object.__setattr__(self, "description", description)
+        object.__setattr__(self, "grid", _grid_of(grid) if isinstance(grid, str) else grid)
+        object.__setattr__(self, "replicates", replicates)
+
+
+def _grid_of(text: str) -> dict[str, tuple[Any, ...]]:
+    """Read values of parameters that are written as after ``--set``."""
+    words = (word.partition("=") for word in text.split())
+    # commas inside brackets are those of a list
+    return {
+        name: tuple(map(_value_of, re.split(r",(?![^\[]*\])", values))) for name, _, values in words
+    }
+
+
+def _value_of(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 class System:

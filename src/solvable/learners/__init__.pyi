@@ -10,9 +10,6 @@ from solvable.models.hierarchy.grammar.learner.convolutional import (
 from solvable.models.hierarchy.grammar.learner.count_cluster import (
     CountClusterClassifier as CountClusterClassifier,
 )
-from solvable.models.hierarchy.grammar.learner.count_cluster import (
-    OneStepClusterClassifier as OneStepClusterClassifier,
-)
 from solvable.models.hierarchy.grammar.learner.kernel import KernelClassifier as KernelClassifier
 from solvable.models.hierarchy.grammar.learner.kernel import LazyCNNClassifier as LazyCNNClassifier
 from solvable.models.hierarchy.grammar.learner.layerwise import (

@@ -195,7 +195,7 @@ system = System(
     presets={
         "quick": Preset(
             "Three degrees at d = 30; fifteen seconds.",
-            {"samples": [10, 30, 80, 160, 320, 640, 1280]},
+            "samples=10,30,80,160,320,640,1280",
             replicates=16,
         )
     },

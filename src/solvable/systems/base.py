@@ -3,7 +3,16 @@
 from solvable.frame.agreement import Agreement, Cell, overlap_scatter
 from solvable.frame.checks import check_system
 from solvable.frame.claims import Claim, Finding, NotTestable, Status, Verdict
-from solvable.frame.conditions import above, at_least, at_most, below, between, not_, one_of
+from solvable.frame.conditions import (
+    above,
+    at_least,
+    at_most,
+    below,
+    between,
+    inside,
+    not_,
+    one_of,
+)
 from solvable.frame.curves import Axis, Curve
 from solvable.frame.estimates import Contrast, Estimate, Lead, Slope
 from solvable.frame.panels import Panel
@@ -50,6 +59,7 @@ __all__ = [
     "below",
     "between",
     "check_system",
+    "inside",
     "memory",
     "not_",
     "one_of",

@@ -11,8 +11,6 @@ from solvable.models.late_interaction.theory import pooled_fraction as pooled_fr
 from solvable.models.lofi.emergence import predicted_emergence as predicted_emergence
 from solvable.models.multi_index.emergence.theory import sgd_emergence as sgd_emergence
 from solvable.models.multi_index.emergence.theory import sgd_exponents as sgd_exponents
-from solvable.models.multi_index.hierarchy import hierarchical_law as hierarchical_law
-from solvable.models.multi_index.hierarchy import hierarchical_thresholds as hierarchical_thresholds
 from solvable.models.multi_index.overlaps import predict_spectral as predict_spectral
 from solvable.models.quadratic.diagonal_theory import solve_diagonal as solve_diagonal
 from solvable.models.quadratic.flow_theory import feature_learning_times as feature_learning_times

@@ -165,7 +165,6 @@ def test_more_labels_than_symbols():
     assert X.dtype == np.int8
     assert y.max() > 127
     np.testing.assert_array_equal(target.classify(X), y)
-    assert (target.classify(target.replace_symbols(X, 0, rng=0)) != y).all()
 
 
 def test_search_of_tuples_agrees_with_their_list():
@@ -199,23 +198,6 @@ def test_a_swap_at_one_position_changes_only_the_leaves_below():
     np.testing.assert_array_equal(changed[:, :4], X[:, :4])
     assert (changed[:, 4:] != X[:, 4:]).any()
     np.testing.assert_array_equal(target.classify(changed), target.classify(X))
-
-
-def test_replaced_labels_are_other_labels():
-    target = RandomHierarchy(8, 4, 2, 3, classes=4)
-    X, y = target.sample(3000, rng=0)
-    labels = target.classify(target.replace_symbols(X, 0, rng=1))
-    assert (labels != y).all()
-    counts = np.bincount((labels - y) % 4, minlength=4)[1:]
-    assert (abs(counts - 1000) < 4 * np.sqrt(1000)).all()
-
-
-def test_replaced_leaves_are_other_symbols_at_one_position():
-    target = RandomHierarchy(8, 4, 2, 3)
-    X, _ = target.sample(50, rng=0)
-    changed = target.replace_symbols(X, 3, rng=1, position=2)
-    assert (changed[:, 2] != X[:, 2]).all()
-    np.testing.assert_array_equal(np.delete(changed, 2, axis=1), np.delete(X, 2, axis=1))
 
 
 @settings(max_examples=30, deadline=None)

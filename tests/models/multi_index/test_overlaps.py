@@ -7,7 +7,6 @@ import pytest
 
 from solvable.errors import InvalidParameter
 from solvable.models.multi_index.equal_directions import EqualDirections
-from solvable.models.multi_index.hierarchy import hierarchical_thresholds
 from solvable.models.multi_index.overlaps import (
     arranged,
     detected_components,
@@ -19,6 +18,7 @@ from solvable.models.multi_index.separable.parameters import SeparableParameters
 from solvable.models.multi_index.separable.system import system as separable
 from solvable.models.multi_index.target import MultiIndexTarget, power_law_channel
 from solvable.operators import apply_label_map
+from solvable.spectra.label_emergence import emergence_ratio
 from solvable.spectra.label_weighted import label_weighted_spectrum
 
 # n/d: squared overlaps, eigenvalues and edge of sixteen features   (multi-index 7 and 8)
@@ -252,7 +252,9 @@ def test_measured_overlaps_of_sixteen_features(ratio):
     channel = power_law_channel("he2", features=16, decay=1.0, noise=0.5)
     found = predict_spectral(channel.moments, sample_ratio=ratio, dimension=600)
     mean, error = measured(channel, 600, ratio, "tanh", seeds=4)
-    above = ratio >= 1.5 * hierarchical_thresholds(channel, "tanh")
+    above = ratio >= 1.5 * emergence_ratio(
+        channel.moments.law(mapped_labels(channel.moments, "tanh"))
+    )
     off = np.abs(found.squared_overlap - mean)[above]
     assert above.sum() >= 2
     assert (off < 0.03 + 2 * error[above]).all(), (off, error[above])

@@ -65,7 +65,7 @@ def test_observed_quantities_are_those_of_samples():
     setting, target, posterior, theta, rng = problem(networks=2)
     seen = DeepObserver(setting, target, posterior, rng)
     theta *= 1.5
-    plant_second_layer(seen, theta[1:])
+    theta[1] = plant_second_layer(seen, theta[1])
     seen(theta)
     X, y = target.sample(200_000, rng)
     outputs = np.array([direct_outputs(posterior, state, X) for state in theta])

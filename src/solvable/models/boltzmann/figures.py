@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from solvable.frame.conditions import above
 from solvable.frame.curves import Axis, Curve
 from solvable.frame.panels import Panel
 from solvable.frame.traces import Trace
@@ -85,7 +86,7 @@ PANELS = (
         "Cosine of each unit with each spike after a number of steps from the same start. Lines: state "
         "evolution of message passing, or mean-field theory of gradient ascent.",
         along=Axis("steps", "steps of the algorithm"),
-        where=lambda point: point.setting.steps > 0,
+        where={"steps": above(0)},
         x_scale="linear",
         y_range=(-0.3, 1.02),
     ),

@@ -187,9 +187,9 @@ CLAIMS = (
         "prediction.",
         "subspace_overlap", "derivations/compositional (6)", within=0.04,
         because="0.04: the prediction is less accurate for features near their threshold.",
-        scatter=overlap_scatter, where=asymptotic,
-        missing="no point has n/D >= 15 (a random first layer of up to 44 inputs also needs "
-        "correction=wick and label_map=tanh or clip); raise samples",
+        scatter=overlap_scatter, where=LARGE,
+        missing="a random first layer of up to 44 inputs also needs correction=wick and label_map=tanh "
+        "or clip; raise samples",
     ),
     Agreement(
         "last-layer-eigenvalues",
@@ -297,7 +297,7 @@ CLAIMS = (
         "squared_overlap", "derivations/compositional (3), (4)", within=0.08, kind="at least",
         because="0.08: the filter ranks by modulus, so that noise along the norm of x takes some places.",
         entry="rotated feature", scatter=overlap_scatter, power=0.3,
-        where={"learner": "neural-lofi", "n/D of at least 15": lambda cell: cell.setting.ratio >= 15,
+        where={"learner": "neural-lofi", "ratio": at_least(15),
                "expected": above(0.5)},
         missing="raise samples, or run with --preset neural-lofi",
     ),
@@ -308,7 +308,7 @@ CLAIMS = (
         lambda point: point.values("normalised_mse") / point.values("two_layer_normalised_mse"),
         "derivations/compositional (18)", within=0.05, expected=0.5, kind="at most", power=0.4,
         because="0.05: the error differs between first layers.",
-        where={"learner": "neural-lofi", "n/D of at least 25": lambda cell: cell.setting.ratio >= 25},
+        where={"learner": "neural-lofi", "ratio": at_least(25)},
         missing="raise samples, or run with --preset neural-lofi",
     ),
     Agreement(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from solvable.frame.conditions import above
 from solvable.frame.curves import Axis, Curve, predict_each
 from solvable.frame.panels import Panel, PanelFunction, grouped
 from solvable.frame.traces import Trace
@@ -127,7 +128,7 @@ LAST_LAYER = Panel(
     ],
     "Eigenvalues of the fitted last quadratic layer, in descending order. Each is an eigenvalue of B "
     "(dashed) times the squared overlap of its feature.",
-    when=lambda curve: curve.setting.layers == 3 and curve.setting.learner == "spectral",
+    when={"layers": 3, "learner": "spectral"},
 )
 
 
@@ -155,7 +156,7 @@ LAYERS = Panel(
     "Dashed: largest overlap of the second representation that the learned first representation allows. "
     "At these widths, terms of order 1/width in the population matrix of the second step reduce the "
     "overlap. The solid line includes these terms.",
-    when=lambda curve: curve.setting.layers > 3,
+    when={"layers": above(3)},
     y_range=(-0.02, 1.02),
 )
 

@@ -21,14 +21,11 @@ from solvable.models.compositional.upper_layers import (
     rotated_directions,
 )
 from solvable.models.sequential.estimator.learner import LayerwiseSpectralRegressor
+from solvable.models.sequential.measure import draw_samples
 from solvable.networks.blocks import Block
 from solvable.networks.lofi import NeuralLoFiRegressor
 from solvable.networks.two_layer import TwoLayerNetwork
 from solvable.operators import standardise
-
-MEMORY_BYTES = 1.5e9
-"""Size in bytes above which the samples are not stored but regenerated from their seed in each pass."""
-
 
 SPECTRAL = (
     "inner_squared_overlap", "first_step_inner_overlap", "eigenvalues", "detected_features",
@@ -43,16 +40,22 @@ def measure(parameters: CompositionalParameters, rng: np.random.Generator) -> Me
     parameters = parameters.equivalent
     fresh = fresh_rows(parameters)
     rows = parameters.samples + fresh * len(parameters.widths)
-    X, y = _samples(target, rows, rng)
+    X, y = draw_samples(target, rows, rng)
     X_test, y_test = target.sample(parameters.test_samples, rng, dtype=np.float32)
     if parameters.learner != "spectral":
         train, test = (X[: parameters.samples], y[: parameters.samples]), (X_test, y_test)
+        truth = rotated_directions(target, rotated_basis(parameters))
         if parameters.learner == "neural-lofi":
-            found = neural_lofi(parameters, target, train, test)
+            overlap, predicted = neural_lofi(parameters, target, truth, train, X_test)
         else:
-            found = gradient_descent(parameters, target, train, test, rng)
-        others = rivals(parameters, (X, y), test, int(rng.integers(2**31)))
-        return {**dict.fromkeys(SPECTRAL), **found, **others}
+            overlap, predicted = gradient_descent(truth, train, X_test, rng)
+        return {
+            **dict.fromkeys(SPECTRAL),
+            "squared_overlap": overlap.tolist(),
+            "subspace_overlap": float(overlap.mean()),
+            "normalised_mse": float(np.mean((predicted - y_test) ** 2) / y_test.var()),
+            **rivals(parameters, (X, y), test, int(rng.integers(2**31))),
+        }
     learner = _fit(parameters, X, y, fresh, int(rng.integers(2**31)))
     error = np.mean((learner.predict(X_test) - y_test) ** 2) / y_test.var()
     last = np.linalg.eigvalsh(learner.second_layer_.quadratic)[::-1]
@@ -62,14 +65,6 @@ def measure(parameters: CompositionalParameters, rng: np.random.Generator) -> Me
         "normalised_mse": float(error),
         **rivals(parameters, (X, y), (X_test, y_test), int(rng.integers(2**31))),
     }
-
-
-def _samples(
-    target: CompositionalTarget, rows: int, rng: np.random.Generator
-) -> tuple[Any, np.ndarray]:
-    if rows * target.input_columns * 4 > MEMORY_BYTES:
-        return target.source(rows, int(rng.integers(2**31)), dtype=np.float32)
-    return target.sample(rows, rng, dtype=np.float32)
 
 
 def _fit(
@@ -139,13 +134,12 @@ LEARNING_RATE = 0.5
 
 
 def gradient_descent(
-    parameters: CompositionalParameters,
-    target: SharedUpperLayers,
+    truth: np.ndarray,
     train: tuple[np.ndarray, np.ndarray],
-    test: tuple[np.ndarray, np.ndarray],
+    X_test: np.ndarray,
     rng: np.random.Generator,
-) -> Metrics:
-    """Overlaps of the leading directions of the first layer with the features, and the test error."""
+) -> tuple[np.ndarray, np.ndarray]:
+    """Overlaps of the leading directions of the first layer with the features, and predictions."""
     X, (labels, mean, scale) = train[0], standardise(train[1])
     network = TwoLayerNetwork("relu", 1 / WIDTH, train_outputs=True)
     initial = rng.standard_normal((X.shape[1], WIDTH)) / np.sqrt(X.shape[1])
@@ -154,15 +148,9 @@ def gradient_descent(
     (last,) = descend(network.gradient, start, batches, learning_rate=LEARNING_RATE, at=[STEPS])
     W, a = last.weights
     # Each neuron's change counts with its output weight.
-    learned = np.linalg.svd((W - start[0]) * a, full_matrices=False)[0][:, : target.widths[0]]
-    truth = rotated_directions(target, rotated_basis(parameters))
+    learned = np.linalg.svd((W - start[0]) * a, full_matrices=False)[0][:, : truth.shape[1]]
     overlap = np.sum((learned.T @ truth) ** 2, axis=0)
-    predicted = mean + scale * network.outputs(last.weights, test[0])
-    return {
-        "squared_overlap": overlap.tolist(),
-        "subspace_overlap": float(overlap.mean()),
-        "normalised_mse": float(np.mean((predicted - test[1]) ** 2) / test[1].var()),
-    }
+    return overlap, mean + scale * network.outputs(last.weights, X_test)
 
 
 KEPT = 20
@@ -172,28 +160,19 @@ KEPT = 20
 def neural_lofi(
     parameters: CompositionalParameters,
     target: SharedUpperLayers,
+    truth: np.ndarray,
     train: tuple[np.ndarray, np.ndarray],
-    test: tuple[np.ndarray, np.ndarray],
-) -> Metrics:
-    """Overlaps of the kept coordinates with the first representation, and the test error."""
+    X_test: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Overlaps of the kept coordinates with the first representation, and predictions."""
     kept = [max(KEPT, width) for width in parameters.widths]
     lifts = [Block(None, math.inf, "square")]
     filters = [Block(k, math.inf, "square", centre_features=True) for k in kept]
     model = NeuralLoFiRegressor(
         [*lifts, *filters], scaling="none", label_map="tanh", random_state=0
     ).fit(*train)
-    error = np.mean((model.predict(test[0]) - test[1]) ** 2) / test[1].var()
-    overlap = explained(
-        first_coordinates(model, test[0]),
-        target.feature_map.project(
-            test[0], rotated_directions(target, rotated_basis(parameters)).astype(test[0].dtype)
-        ),
-    )
-    return {
-        "squared_overlap": overlap.tolist(),
-        "subspace_overlap": float(overlap.mean()),
-        "normalised_mse": float(error),
-    }
+    features = target.feature_map.project(X_test, truth.astype(X_test.dtype))
+    return explained(first_coordinates(model, X_test), features), model.predict(X_test)
 
 
 def first_coordinates(model: NeuralLoFiRegressor, X: np.ndarray) -> np.ndarray:

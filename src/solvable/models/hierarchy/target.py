@@ -184,26 +184,6 @@ class RandomHierarchy(ExactLaws, LabelledStrings):
         levels, generator = self.parse(X), stream_of(rng, "changes")
         return self._redrawn(levels[-1], levels[level - 1], level - 1, generator, position)
 
-    def replace_symbols(
-        self,
-        X: np.ndarray,
-        level: int,
-        rng: np.random.Generator | int,
-        *,
-        position: int | None = None,
-    ) -> np.ndarray:
-        """Replace symbols of a level by random others, and redraw what is below them.
-
-        `position` is that of the symbol; default all. The result of a level of 1 or more (0 is the
-        label) is in general not a string of the grammar.
-        """
-        check_integer("level", level, 0, self.depth)
-        levels, generator = self.parse(X), stream_of(rng, "changes")
-        count = self.vocabulary if level else self.n_classes
-        shift = generator.integers(1, count, size=levels[level].shape)
-        symbols = ((levels[level] + shift) % count).astype(levels[level].dtype)
-        return self._redrawn(levels[-1], symbols, level, generator, position)
-
     def _redrawn(
         self,
         strings: np.ndarray,

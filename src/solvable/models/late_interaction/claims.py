@@ -6,17 +6,12 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from solvable.frame.agreement import Agreement, Cell, overlap_scatter
-from solvable.frame.conditions import at_least
+from solvable.frame.agreement import Agreement, overlap_scatter
+from solvable.frame.conditions import above, at_least
 from solvable.frame.estimates import Estimate
 from solvable.frame.points import Point
 
 PAGE = "derivations/late-interaction"
-
-
-def above(factor: float) -> Callable[[Cell], bool]:
-    """Return a test for directions with n above a multiple of their threshold."""
-    return lambda cell: bool(cell.setting.queries > factor * cell.predicted("threshold_queries"))
 
 
 def worth(label: str) -> Callable[[Sequence[Point]], tuple[float, float] | None]:
@@ -58,19 +53,18 @@ CLAIMS = (
         "The squared overlap of every recovered direction equals its prediction.",
         "squared_overlap", f"{PAGE} (19), (20)", within=0.06,
         because="0.06: neighbouring directions mix at finite dimension.",
-        where=above(3), entry="direction", scatter=overlap_scatter,
-        missing="no direction has n above three times its threshold; raise queries"),
+        where={"queries": above(3, "threshold_queries")}, entry="direction", scatter=overlap_scatter,
+        missing="raise queries"),
     Agreement("threshold-of-each-direction",
         "The number of queries at which a direction leaves the bulk, estimated from its signal and the "
         "noise of the moment matrix, equals its prediction for each kind of label.",
         "threshold_queries", f"{PAGE} (16), (18)", within=0.12, relative=True, power=0.3,
         because="12 %: the signal of labels by rank is computed for directions one by one.",
-        where=above(10), entry="direction",
-        missing="no direction has n above ten times its threshold; raise queries"),
+        where={"queries": above(10, "threshold_queries")}, entry="direction", missing="raise queries"),
     *(Estimate(f"worth-of-{label}-labels",
         f"The number of queries needed with {words}, over that with scores, is the predicted one.",
         f"{PAGE} (15), (16)", estimate=worth(label), apart=("label",), within=within, power=0.5,
-        where=lambda point: point.setting.pipeline == "none",
+        where={"pipeline": "none"},
         because=f"{within} in the logarithm: the prediction holds for many dimensions.",
         missing=LABELS)
       for label, words, within in (

@@ -8,36 +8,29 @@ from solvable.models.late_interaction.parameters import AXIS, LateInteractionPar
 PRESETS = {
     "quick": Preset(
         "Overlaps of the spectral estimator, and all pipelines, at d = 30; under a minute.",
-        {"pipeline": ("none", "dense", "a", "b", "c"), "queries": (250, 1_000, 4_000)},
+        "pipeline=none,dense,a,b,c queries=250,1000,4000",
         replicates=8,
     ),
     "labels": Preset(
         "Overlaps for the four kinds of labels against queries, d = 40, strengths 1/k; a minute.",
-        {
-            "label": ("scores", "top-1", "random-negative", "runner-up"),
-            "queries": (100, 300, 1_000, 3_000, 10_000),
-        },
+        "dimension=40 rank=4 decay=1.0 label=scores,top-1,random-negative,runner-up "
+        "queries=100,300,1000,3000,10000",
         replicates=8,
-        fixed={"dimension": 40, "rank": 4, "decay": 1.0},
     ),
     "lengths": Preset(
         "Documents of 4 to 64 tokens: pooled fraction and overlaps; a minute.",
-        {"document_tokens": (4, 8, 16, 32, 64), "queries": (300, 1_000)},
+        "document_tokens=4,8,16,32,64 queries=300,1000",
         replicates=8,
     ),
     "pipelines": Preset(
         "Pipelines against queries of the first phase, up to 16,000; about three minutes.",
-        {
-            "pipeline": ("dense", "a", "b", "c"),
-            "queries": (500, 1_000, 2_000, 4_000, 8_000, 16_000),
-        },
+        "pipeline=dense,a,b,c queries=500,1000,2000,4000,8000,16000",
         replicates=8,
     ),
     "paper-like": Preset(
         "Phases of 16,000, 200 and 50 queries, close to the ratios of the paper; about four minutes.",
-        {"pipeline": ("dense", "a", "b", "c")},
+        "queries=16000 supervised_queries=200 distillation_queries=50 pipeline=dense,a,b,c",
         replicates=40,
-        fixed={"queries": 16_000, "supervised_queries": 200, "distillation_queries": 50},
     ),
 }
 

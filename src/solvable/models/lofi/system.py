@@ -9,43 +9,32 @@ from solvable.models.lofi.parameters import NeuralLoFiParameters
 PRESETS = {
     "quick": Preset(
         "All three targets against the number of samples; under a minute.",
-        {
-            "target": ("single-index", "hidden", "subspace"),
-            "ratio": (1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0),
-        },
+        "kernel_samples=1200 target=single-index,hidden,subspace "
+        "ratio=1.0,1.5,2.0,3.0,5.0,10.0,20.0",
         replicates=8,
-        fixed={"kernel_samples": 1_200},
     ),
     "channels": Preset(
         "Emergence of the direction for five channels, with raw and mapped labels; about a minute.",
-        {
-            "channel": ("square-sign", "tail-sign", "square", "absolute", "cosine"),
-            "label_map": ("raw", "tanh"),
-            "ratio": (0.5, 1.0, 2.0, 4.0, 8.0, 16.0),
-        },
+        "channel=square-sign,tail-sign,square,absolute,cosine label_map=raw,tanh "
+        "ratio=0.5,1.0,2.0,4.0,8.0,16.0",
         replicates=6,
     ),
     "lift": Preset(
         "Filters of the inputs, and after lifts with three activations; about two minutes.",
-        {"lift": ("none", "tanh", "relu", "step"), "ratio": (1.0, 1.5, 2.0, 3.0, 5.0, 8.0)},
+        "dimension=200 features=as-published lift=none,tanh,relu,step "
+        "ratio=1.0,1.5,2.0,3.0,5.0,8.0",
         replicates=8,
-        fixed={"dimension": 200, "features": "as-published"},
     ),
     "centring": Preset(
         "Samples needed with and without centring of ReLU features; about a minute.",
-        {
-            "features": ("as-published", "centred"),
-            "ratio": (2.0, 3.0, 4.5, 7.0, 11.0, 17.0, 27.0, 35.0, 43.0),
-        },
+        "dimension=24 channel=square label_map=tanh lift=relu features=as-published,centred "
+        "ratio=2.0,3.0,4.5,7.0,11.0,17.0,27.0,35.0,43.0",
         replicates=12,
-        fixed={"dimension": 24, "channel": "square", "label_map": "tanh", "lift": "relu"},
     ),
     "paper": Preset(
         "All three targets at twelve sample ratios, subspace up to n = 2,000; about two minutes.",
-        {
-            "target": ("single-index", "hidden", "subspace"),
-            "ratio": (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 7.0, 10.0, 14.0, 20.0, 33.334),
-        },
+        "target=single-index,hidden,subspace "
+        "ratio=1.0,1.5,2.0,2.5,3.0,4.0,5.0,7.0,10.0,14.0,20.0,33.334",
         replicates=8,
     ),
 }

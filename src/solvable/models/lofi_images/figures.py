@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from solvable.frame.conditions import above
 from solvable.frame.curves import Axis, Curve, varying, words_of
 from solvable.frame.maps import MapPanel
 from solvable.frame.panels import Panel, suffix_of
@@ -257,7 +258,7 @@ PANELS = (
         Axis("second_directions", "directions of the second filter"),
         value=first_error,
         label="test error (mean squared)", scale="log",
-        where=lambda point: point.setting.second_directions > 0,
+        where={"second_directions": above(0)},
         caption="Infinitely wide networks with a fixed penalty of the readout, relative to the power of "
         "its features. The squared error of a constant prediction is 1.",
     ),
@@ -269,7 +270,7 @@ PANELS = (
             Trace("random_filters_squared_error", "random", theory=None, dashed=True),
         ],
         "Convolutional networks with as many learned as random filters (dashed), on the same splits.",
-        x_label="training images n", where=lambda point: point.setting.patch > 0, note=subject,
+        x_label="training images n", where={"patch": above(0)}, note=subject,
         y_scale="log",
     ),
     Panel(

@@ -9,52 +9,39 @@ from solvable.models.lofi_images.parameters import NeuralLoFiImagesParameters
 PRESETS = {
     "quick": Preset(
         "Handwritten digits, even or odd, against directions, samples and width; under a minute.",
-        {"samples": (200, 500), "width": (0, 300, 2_000)},
+        "samples=200,500 width=0,300,2000",
         replicates=7,
     ),
     "patches": Preset(
         "Convolutional networks with learned and random filters on digits; under a minute.",
-        {"patch": (3, 5), "samples": (300, 600, 1_000)},
+        "width=100 filters=1 patch=3,5 samples=300,600,1000",
         replicates=8,
-        fixed={"width": 100, "filters": 1},
     ),
     "backward": Preset(
         "Filters coupled backwards (BackLoFi), digits; under a minute.",
-        {
-            "coupling": ("first_order", "mean_field"),
-            "directions": (40, 120),
-            "samples": (600, 1_000),
-        },
+        "width=300 coupling=first_order,mean_field directions=40,120 samples=600,1000",
         replicates=8,
-        fixed={"width": 300},
     ),
     "width": Preset(
         "Networks of up to 100,000 random features against their kernel, digits; about two minutes.",
-        {"width": (0, 1_000, 10_000, 100_000)},
+        "samples=300 width=0,1000,10000,100000",
         replicates=4,
-        fixed={"samples": 300},
     ),
     "map": Preset(
         "Squared error over the directions of two filters and the penalty, digits; about a minute.",
-        {
-            "directions": (5, 10, 20, 40, 80, 160),
-            "second_directions": (5, 10, 20, 40, 80, 160),
-            "penalty": (1e-4, 1e-2, 1.0),
-        },
+        "samples=400 directions=5,10,20,40,80,160 second_directions=5,10,20,40,80,160 "
+        "penalty=0.0001,0.01,1.0",
         replicates=3,
-        fixed={"samples": 400},
     ),
     "classes": Preset(
         "Ten classes, one per digit; about a minute.",
-        {"samples": (200, 400, 800)},
+        "task=ten-class filters=1 samples=200,400,800",
         replicates=8,
-        fixed={"task": "ten-class", "filters": 1},
     ),
     "paper": Preset(
         "MNIST, 5,000 images, even or odd (extra `data`); about ten minutes.",
-        {"samples": (300, 1_000), "filters": (1, 2), "width": (0, 300, 1_000, 3_000, 10_000)},
+        "data=mnist-5k samples=300,1000 filters=1,2 width=0,300,1000,3000,10000",
         replicates=8,
-        fixed={"data": "mnist-5k"},
     ),
 }
 

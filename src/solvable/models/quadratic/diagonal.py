@@ -236,17 +236,13 @@ system = System(
     presets={
         "phases": Preset(
             "Two power laws over samples and weight decay at d = 64, phase by phase; a minute.",
-            {
-                "exponent": [0.75, 1.5],
-                "weight_decay": [0.02, 5.0, 40.0],
-                "samples": [20, 40, 200, 500, 1000, 2000, 4000, 8000, 16000, 24000, 40000],
-            },
+            "dimension=64 exponent=0.75,1.5 weight_decay=0.02,5.0,40.0 "
+            "samples=20,40,200,500,1000,2000,4000,8000,16000,24000,40000",
             replicates=8,
-            fixed={"dimension": 64},
         ),
         "quick": Preset(
             "Error and learned shares at d = 200; ten seconds.",
-            {"samples": [50, 100, 200, 400, 800, 1600]},
+            "samples=50,100,200,400,800,1600",
             replicates=40,
         ),
     },

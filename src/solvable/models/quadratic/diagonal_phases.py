@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from solvable.frame.agreement import Agreement
 from solvable.frame.curves import Curve
-from solvable.frame.estimates import Slope
 from solvable.frame.points import Point
 from solvable.models.quadratic.diagonal_theory import lasso_penalty, solve_diagonal
-from solvable.models.quadratic.phase_diagram import diagram, settings_by_phase
+from solvable.models.quadratic.phase_diagram import diagram, exponent_claim, settings_by_phase
 from solvable.plots.figure import Figure, Series
 
 PAPER = "arXiv:2509.24882, Result 1"
@@ -92,28 +92,10 @@ class Noise(NamedTuple):
     error: float
 
 
-def in_phase(phase: str) -> Callable[[Point], bool]:
-    """Return the test whether the slope predicted at a point is within 0.12 of its phase's exponent."""
-
-    def where(point: Point) -> bool:
-        if point.prediction.get("scaling_phase") != phase:
-            return False
-        exponent = point.predicted("phase_exponent")
-        return bool(abs(point.predicted("local_exponent") - exponent) <= 0.12)
-
-    return where
-
-
-def _exponent(phase: str, statement: str) -> Slope:
-    return Slope(
-        f"exponent-{phase}", statement, f"{PAPER}; derivations/quadratic (38)", metric="error",
-        expected=lambda point: float(point.setting.samples ** point.predicted("phase_exponent")),
-        along="samples", where=in_phase(phase), within=0.15, power=0.3,
-        because="The slope at this dimension differs by up to 0.12 from the exponent.",
-        missing=f"no curve has three sample sizes in phase {phase}, a factor of 2 apart, where the "
-        "predicted slope is within 0.12 of the exponent; run with --preset phases",
-    )  # fmt: skip
-
+_exponent = partial(
+    exponent_claim, source=f"{PAPER}; derivations/quadratic (38)", metric="error", along="samples",
+    expected=lambda point: float(point.setting.samples ** point.predicted("phase_exponent")),
+)  # fmt: skip
 
 PHASE_CLAIMS = (
     Agreement(

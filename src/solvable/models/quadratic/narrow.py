@@ -250,15 +250,12 @@ system = System(
     ],
     presets={
         "quick": Preset(
-            "Error against width at d = 80; ten seconds.",
-            {"width": [1, 2, 3, 5, 8, 16, 40]},
-            replicates=8,
+            "Error against width at d = 80; ten seconds.", "width=1,2,3,5,8,16,40", replicates=8
         ),
         "phases": Preset(
             "Exponents and phases over samples and width at d = 50; two minutes.",
-            {"width": [1, 2, 4, 8, 50], "sample_ratio": [0.4, 1.6, 3.2, 6.4]},
+            "dimension=50 regularisation=0.2 width=1,2,4,8,50 sample_ratio=0.4,1.6,3.2,6.4",
             replicates=12,
-            fixed={"dimension": 50, "regularisation": 0.2},
         ),
     },
     references=("girardin2026width",),

@@ -2,14 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from solvable.frame.estimates import Slope
 from solvable.frame.panels import suffix_of
 from solvable.frame.points import Point
 from solvable.plots.figure import Figure, Series
+
+WINDOW = 0.12
+"""Largest distance of the predicted slope at this dimension from the exponent of a phase."""
+
+
+def exponent_claim(
+    phase: str, statement: str, source: str, *, where: Mapping[str, Any] | None = None, **row: Any
+) -> Slope:
+    """Return the claim that the error follows the power law of a phase, where the theory does."""
+
+    def follows(point: Point) -> bool:
+        exponent = point.predicted("phase_exponent")
+        return bool(abs(point.predicted("local_exponent") - exponent) <= WINDOW)
+
+    conditions = {"scaling_phase": phase, **(where or {}), "a slope near the exponent": follows}
+    return Slope(
+        f"exponent-{phase}", statement, source, where=conditions, within=0.15, power=0.3,
+        because="The slope at this dimension differs by up to 0.12 from the exponent.",
+        missing=f"no curve has three sample sizes in phase {phase}, a factor of 2 apart, where the "
+        "predicted slope is within 0.12 of the exponent; run with --preset phases", **row,
+    )  # fmt: skip
 
 
 def near_law(point: Point, error: str) -> bool:

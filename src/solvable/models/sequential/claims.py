@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from solvable.frame.agreement import Agreement, Cell, overlap_scatter
-from solvable.frame.conditions import above
+from solvable.frame.conditions import above, at_least, at_most, not_
 from solvable.frame.estimates import Estimate, Slope
 from solvable.frame.points import Point
 from solvable.models.sequential.crossings import (
@@ -36,15 +36,6 @@ RECOVERED = {**LARGE, "squared_overlap": above(RESOLVED)}
 def all_found(cell: Cell) -> bool:
     """Return True if all features are predicted to be recovered."""
     return bool(min(cell.point.predicted("squared_overlap")) > RESOLVED)
-
-
-def plain(cell: Cell) -> bool:
-    """Return True for predictions by drawn plain operators of mapped labels at n/D >= 15."""
-    setting = cell.setting
-    drawn = setting.dimension <= LARGEST_DRAWN and setting.feature_count <= 12
-    edges = setting.selection == "edges" and setting.label_map != "identity"
-    enough = setting.samples_per_feature >= 15
-    return setting.skewed and setting.degree == 2 and drawn and edges and enough
 
 
 def separate(cell: Cell) -> bool:
@@ -174,6 +165,21 @@ def mean_mixing(points: Sequence[Point]) -> tuple[float, float] | None:
     return (float(np.concatenate(ratios).mean()), 1.0) if ratios else None
 
 
+def _error(name: str, kind: str, words: str, source: str, **row: Any) -> Agreement:
+    """Claim on the error with one kind of second layer."""
+    return Agreement(
+        name, f"The {words} equals its prediction.", "normalised_mse", source, relative=True,
+        where=fitted(kind), **row,
+    )  # fmt: skip
+
+
+CORRECTIONS = "6 %: finite-size corrections to the overlaps and to the eigenvalues add up."
+EIGENVALUES = (
+    "no point has second_layer={} and n/D >= 30 (120 for label_map=identity); run with --preset "
+    "gaussian"
+)
+
+
 # fmt: off
 CLAIMS = (
     Agreement("overlap-of-each-feature",
@@ -189,9 +195,11 @@ CLAIMS = (
         because="0.1: predictions are means over drawn operators, with a standard error of 0.03 for a "
         "feature that some draws lose to the noise.",
         power=0.15,  # a tenth of an overlap below 1 is within the tolerance
-        where=plain, entry="feature", scatter=overlap_scatter,
-        missing="needed: correction=none, n/D >= 15, dimension up to 44, at most 12 features, a mapped "
-        "label and selection=edges; run with --preset corrections"),
+        # predictions by drawn operators
+        where={"skewed": True, "degree": 2, "dimension": at_most(LARGEST_DRAWN),
+               "feature_count": at_most(12), "selection": "edges", "label_map": not_("identity"),
+               "samples_per_feature": at_least(15)},
+        entry="feature", scatter=overlap_scatter, missing="run with --preset corrections"),
     Agreement("mean-overlap",
         "The mean squared overlap equals its prediction where all features are recovered.",
         "mean_squared_overlap", "derivations/sequential (6)", within=0.03,
@@ -206,14 +214,12 @@ CLAIMS = (
         because="15 % of the lost overlap: the formula leaves out higher orders in D/n.",
         relative=True, entry="feature",
         expected=lambda point: 1 - point.predicted("squared_overlap"),
-        where={**LARGE, "n above eight times the threshold of a feature": lambda cell:
-               cell.setting.samples > 8 * cell.predicted("threshold_samples")},
+        where={**LARGE, "samples": above(8, "threshold_samples")},
         missing="raise samples"),
-    Agreement("least-squares-error",
-        "The normalised error of a least-squares second layer equals its prediction.",
-        "normalised_mse", "derivations/sequential (11), (12)", within=0.05, relative=True, power=0.15,
+    _error("least-squares-error", "least-squares",
+        "normalised error of a least-squares second layer", "derivations/sequential (11), (12)",
+        within=0.05, power=0.15,
         because="5 %: errors are twice as sensitive to finite-size corrections as overlaps are.",
-        where=fitted("least-squares"),
         missing="no point has n/D >= 7.5 (30 for label_map=identity), second_layer=least-squares, a bulk "
         "without skew and less than a fifth of its error from the population operator; raise dimension "
         "or samples"),
@@ -228,7 +234,7 @@ CLAIMS = (
         because="4 % of the bulk's width: edges fluctuate by D^(-2/3), and the formula for the "
         "population bulk is approximate.",
         entry=lambda _: ("lower edge", "upper edge"),
-        where={"n/D of at least 30": lambda cell: cell.setting.samples_per_feature >= ASYMPTOTIC},
+        where={"samples_per_feature": at_least(ASYMPTOTIC)},
         missing="set spectrum_samples"),
     Agreement("bulk-density", "The eigenvalues of the whole spectrum have the predicted distribution.",
         bulk_distance, f"{PAPER}, Figure 2c; derivations/sequential (5)", expected=0.0, kind="at most",
@@ -244,12 +250,10 @@ CLAIMS = (
         expected=0.9, kind="at least", power=0.3,
         because="0.05: the measured errors fluctuate with the draw of the test samples.",
         # A kernel learns linear features (degree 1) from about d samples.
-        where=lambda cell: cell.setting.dimension >= 40
-        and cell.setting.degree >= 2
-        and float(cell.point.mean("normalised_mse")) <= 0.8,
+        where={"dimension": at_least(40), "degree": at_least(2), "an error of the learner of at most 0.8":
+               lambda cell: float(cell.point.mean("normalised_mse")) <= 0.8},
         entry=lambda _: ("polynomial kernel", "rbf kernel", "random features"),
-        missing="no point has a kernel, dimension >= 40, degree >= 2 and an error of the learner below "
-        "0.8; set kernel_samples to at least samples"),
+        missing="set kernel_samples to at least samples"),
     Agreement("kernel-ceiling",
         "No kernel has an error below the predicted bound, which counts how many directions of degree 2 "
         "and 4 a kernel can learn from n samples.",
@@ -273,27 +277,18 @@ CLAIMS = (
         where=fitted("least-squares"),
         missing="no curve has four sample sizes with n/D >= 7.5 (30 for label_map=identity); run with "
         "--preset exponents"),
-    Agreement("kernel-head-error",
-        "The error of kernel ridge regression on the learned features equals its prediction.",
-        "normalised_mse", "derivations/sequential (12)", within=0.08, relative=True, power=0.2,
+    _error("kernel-head-error", "kernel-ridge",
+        "error of kernel ridge regression on the learned features", "derivations/sequential (12)",
+        within=0.08, power=0.2,
         because="8 %: the regression on 4,000 rows has noise of its own, which is drawn once.",
-        where=fitted("kernel-ridge"),
         missing="no point has second_layer=kernel-ridge, n/D >= 7.5 (30 for label_map=identity) and "
         "features that mix by less than 0.1; run with --preset quick --set second_layer=kernel-ridge"),
-    Agreement("in-sample-error",
-        "The error of a second layer made of the eigenvalues equals its prediction.",
-        "normalised_mse", "derivations/sequential (14), (16)", within=0.06, relative=True, power=0.15,
-        because="6 %: finite-size corrections to the overlaps and to the eigenvalues add up.",
-        where=fitted("in-sample"),
-        missing="no point has second_layer=in-sample and n/D >= 30 (120 for label_map=identity); run "
-        "with --preset gaussian"),
-    Agreement("shrinkage-error",
-        "The error of a second layer made of shrunk eigenvalues equals its prediction.",
-        "normalised_mse", "derivations/sequential (15), (16)", within=0.06, relative=True,
-        because="6 %: finite-size corrections to the overlaps and to the eigenvalues add up.",
-        where=fitted("shrinkage"),
-        missing="no point has second_layer=shrinkage and n/D >= 30 (120 for label_map=identity); run "
-        "with --preset gaussian"),
+    _error("in-sample-error", "in-sample", "error of a second layer made of the eigenvalues",
+        "derivations/sequential (14), (16)", within=0.06, because=CORRECTIONS, power=0.15,
+        missing=EIGENVALUES.format("in-sample")),
+    _error("shrinkage-error", "shrinkage", "error of a second layer made of shrunk eigenvalues",
+        "derivations/sequential (15), (16)", within=0.06, because=CORRECTIONS,
+        missing=EIGENVALUES.format("shrinkage")),
     Estimate("neighbour-mixing",
         "The mixing of two neighbouring features whose weights have the same sign equals its prediction.",
         f"{PAPER}, Equation 3.2; derivations/sequential (17)",

@@ -58,7 +58,7 @@ def measure(parameters: SequentialParameters, rng: np.random.Generator) -> Metri
     """Measured metrics of one replicate: overlaps, errors and, on request, spectrum and kernels."""
     target = draw_target(parameters, rng)
     fresh = fresh_rows(parameters.samples)
-    X, y = _samples(target, parameters.samples + fresh, rng)
+    X, y = draw_samples(target, parameters.samples + fresh, rng)
     X_test, y_test = target.sample(parameters.test_samples, rng, dtype=np.float32)
     learner = _fit(parameters, X, y, fresh, int(rng.integers(2**31)))
     predicted = learner.predict(X_test)
@@ -75,9 +75,8 @@ def measure(parameters: SequentialParameters, rng: np.random.Generator) -> Metri
     }
 
 
-def _samples(
-    target: HierarchicalTarget, rows: int, rng: np.random.Generator
-) -> tuple[Any, np.ndarray]:
+def draw_samples(target: Any, rows: int, rng: np.random.Generator) -> tuple[Any, np.ndarray]:
+    """Draw inputs and labels of a target; many inputs become a source that draws them in each pass."""
     if rows * target.input_columns * 4 > MEMORY_BYTES:
         return target.source(rows, int(rng.integers(2**31)), dtype=np.float32)
     return target.sample(rows, rng, dtype=np.float32)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from solvable.frame.agreement import Agreement, Cell
+from solvable.frame.conditions import above, at_least, below, inside
 from solvable.frame.estimates import Estimate, Slope, grouped_but
 from solvable.frame.points import Point
 from solvable.models.sequential.crossings import ALONG, crossings, large_enough, overlap_tables
@@ -106,9 +107,8 @@ def count(point: Point) -> np.ndarray:
 def on_the_staircase(point: Point) -> bool:
     """Return True if the power law of the number of recovered features applies."""
     # Below three features and above half of them, the ends of the spectrum of weights matter.
-    found, p = float(point.predicted("features_above_half")), point.setting.feature_count
-    many = p >= 32 and point.setting.decay > 0
-    return bool(many and large_enough(point) and 3 <= found <= p / 2)
+    found = float(point.predicted("features_above_half"))
+    return large_enough(point) and 3 <= found <= point.setting.feature_count / 2
 
 
 def first_loss(point: Point, *, predicted: bool = False) -> np.ndarray:
@@ -123,14 +123,6 @@ def learned_energy(point: Point) -> np.ndarray:
     return np.asarray(1 - point.values("normalised_mse"))
 
 
-def below_one_half(point: Point) -> bool:
-    """Return True for gamma < 1/2, many features, and a learned energy above 5 %."""
-    setting = point.setting
-    many = setting.feature_count >= 32 and 0 < setting.decay < 0.5
-    fitted = setting.second_layer == "least-squares"
-    return bool(many and fitted and point.predicted("normalised_mse") < 0.95)
-
-
 def over_the_tail(point: Point) -> np.ndarray:
     """Measured error divided by the predicted loss of the unrecovered features alone."""
     return np.asarray(point.values("normalised_mse") / tail(point))
@@ -140,13 +132,6 @@ def tail(point: Point) -> np.ndarray:
     """Predicted loss of the unrecovered features; NaN if all features are recovered."""
     loss = point.predicted("normalised_mse_tail_only")
     return np.where(loss > 0, loss, np.nan)
-
-
-def tail_matters(cell: Cell) -> bool:
-    """Return True where recovered features are predicted to lose a third of the error or more."""
-    tail, error = cell.predicted("normalised_mse_tail_only"), cell.predicted("normalised_mse")
-    fitted = cell.setting.second_layer == "least-squares"
-    return bool(fitted and large_enough(cell) and tail > 0.01 and error > 1.5 * tail)
 
 
 def far(cell: Cell) -> bool:
@@ -236,7 +221,7 @@ SCALING_CLAIMS = (
         expected="asymptotic_features_above_half", along="samples", ignore=ALONG,
         span=3.0, within=0.12, power=0.5,
         because="0.12: the number changes in whole steps, and exceeds the power law while it is small.",
-        where=on_the_staircase,
+        where=({"feature_count": at_least(32), "decay": above(0)}, on_the_staircase),
         missing="no curve with decay > 0 has at least 32 features and three sample sizes at which "
         "three to half of them are recovered; run with --preset exponents"),
     Slope("loss-exponent",
@@ -254,7 +239,9 @@ SCALING_CLAIMS = (
         f"{PAPER}, Theorem 3.2; derivations/sequential (31)", metric=learned_energy,
         expected=lambda point: 1 - float(point.predicted("normalised_mse")), along="samples",
         ignore=ALONG, span=3.0, within=0.06, power=0.2,
-        because="0.06: the formula leaves out terms of order D/n.", where=below_one_half,
+        because="0.06: the formula leaves out terms of order D/n.",
+        where={"feature_count": at_least(32), "decay": inside(0, 0.5), "second_layer": "least-squares",
+               "normalised_mse": below(0.95)},
         missing="no curve has 0 < decay < 1/2, at least 32 features and three sample sizes with a "
         "learned energy above 0.05; run with --preset learned-energy"),
     Agreement("tail-is-too-low",
@@ -264,9 +251,10 @@ SCALING_CLAIMS = (
         expected=lambda point: point.predicted("normalised_mse") / tail(point),
         relative=True, power=0.3,
         because="10 %: errors are twice as sensitive to finite-size corrections as overlaps are.",
-        where=tail_matters,
-        missing="no point has an error above 1.5 times that of the unrecovered features alone; raise "
-        "samples or features"),
+        where={"second_layer": "least-squares", "n/D of at least 7.5 (30 for label_map=identity)":
+               large_enough, "normalised_mse_tail_only": above(0.01),
+               "normalised_mse": above(1.5, "normalised_mse_tail_only")},
+        missing="raise samples or features"),
     Agreement("loss-outside-span",
         "The part of each learned direction outside the span of the features is the one of the "
         "expansion in the noise, D tau_2h/(n theta²), plus the loss at infinite n.",

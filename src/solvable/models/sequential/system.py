@@ -8,108 +8,75 @@ predicted curve, at the dimension of the study; no constant is fitted.
 
 from __future__ import annotations
 
-from math import comb
-
 from solvable.frame.system import Preset, System
 from solvable.models.sequential.parameters import AXIS, SequentialParameters
 
-QUICK_TOTAL, CUBIC_TOTAL, WHOLE_TOTAL = comb(41, 2), comb(18, 3), comb(141, 2)
-PAPER_SAMPLES = (60_550, 97_732, 157_744, 254_608, 410_950, 663_296, 1_070_596, 1_728_000)
-
+# samples in multiples of the number of features D where that is what matters: 820 features in
+# 40 dimensions, 816 of degree 3 in 16 and 9,870 in 140
 PRESETS = {
     "quick": Preset(
         "d = 40, true Hermite features, six of them hidden, compared with kernels; under a minute.",
-        {"samples": tuple(ratio * QUICK_TOTAL for ratio in (4, 8, 16, 28, 60, 110))},
+        "dimension=40 features=6 decay=1.0 test_samples=20000 kernel_samples=6560 "
+        "spectrum_samples=49200 samples=3280,6560,13120,22960,49200,90200",
         replicates=6,
-        fixed={
-            "dimension": 40,
-            "features": 6,
-            "decay": 1.0,
-            "test_samples": 20_000,
-            "kernel_samples": 8 * QUICK_TOTAL,
-            "spectrum_samples": 60 * QUICK_TOTAL,
-        },
     ),
     "gaussian": Preset(
         "Limit of large dimension: 465 Gaussian features, 16 of them hidden, gamma = 1; a few minutes.",
-        {
-            "samples": tuple(ratio * 465 for ratio in (16, 32, 64, 128, 256, 512)),
-            "second_layer": ("least-squares", "in-sample", "shrinkage"),
-        },
+        "dimension=30 features=16 decay=1.0 inputs=gaussian label_map=identity signs=positive "
+        "test_samples=10000 samples=7440,14880,29760,59520,119040,238080 "
+        "second_layer=least-squares,in-sample,shrinkage",
         replicates=5,
-        fixed={
-            "dimension": 30,
-            "features": 16,
-            "decay": 1.0,
-            "inputs": "gaussian",
-            "label_map": "identity",
-            "signs": "positive",
-            "test_samples": 10_000,
-        },
     ),
     "dimensions": Preset(
         "Three dimensions with d^0.5 Gaussian features each, gamma = 0, 0.4 and 0.8; six to seven "
         "minutes.",
-        {
-            "dimension": (16, 28, 48),
-            "decay": (0.0, 0.4, 0.8),
-            "samples": tuple(400 * 2**k for k in range(8)),
-        },
+        "features=0 inputs=gaussian dimension=16,28,48 decay=0.0,0.4,0.8 "
+        "samples=400,800,1600,3200,6400,12800,25600,51200",
         replicates=8,
-        fixed={"features": 0, "inputs": "gaussian"},
     ),
     "sharpening": Preset(
         "Overlap at the threshold of eight equal features in 100 to 800 Gaussian directions; three to "
         "four minutes.",
-        {
-            "dimension": (100, 200, 400, 800),
-            "samples": (95, 190, 380, 760, 1_510, 3_000, 6_000, 12_000),
-        },
+        "degree=1 features=8 decay=0.0 dimension=100,200,400,800 "
+        "samples=95,190,380,760,1510,3000,6000,12000",
         replicates=16,
-        fixed={"degree": 1, "features": 8, "decay": 0.0},
     ),
     "learned-energy": Preset(
         "Exponent of the learned share of the label for gamma = 0.2 and 0.4, with 64 Gaussian features; "
         "about three minutes.",
-        {"decay": (0.2, 0.4), "samples": tuple(round(8 * 465 * 2 ** (k / 2)) for k in range(9))},
+        "dimension=30 features=64 inputs=gaussian decay=0.2,0.4 "
+        "samples=3720,5261,7440,10522,14880,21043,29760,42087,59520",
         replicates=10,
-        fixed={"dimension": 30, "features": 64, "inputs": "gaussian"},
     ),
     "exponents": Preset(
         "Exponents of the thresholds and of the error, with 64 Gaussian features; six to seven "
         "minutes.",
-        {"decay": (0.75, 1.0), "samples": tuple(round(16 * 465 * 2 ** (k / 2)) for k in range(11))},
+        "dimension=30 features=64 inputs=gaussian test_samples=10000 decay=0.75,1.0 "
+        "samples=7440,10522,14880,21043,29760,42087,59520,84174,119040,168348,238080",
         replicates=4,
-        fixed={"dimension": 30, "features": 64, "inputs": "gaussian", "test_samples": 10_000},
     ),
     "corrections": Preset(
         "Effect of the Wick correction: moment operator with and without it, d = 40; under a minute.",
-        {
-            "samples": tuple(ratio * QUICK_TOTAL for ratio in (16, 32, 64, 128)),
-            "correction": ("none", "wick"),
-        },
+        "dimension=40 samples=13120,26240,52480,104960 correction=none,wick",
         replicates=3,
-        fixed={"dimension": 40},
     ),
     "cubic": Preset(
         "Three features of degree 3, d = 16, up to 418,000 samples; about a minute.",
-        {"samples": tuple(ratio * CUBIC_TOTAL for ratio in (8, 16, 256, 512))},
+        "dimension=16 degree=3 features=3 spectrum_samples=208896 samples=6528,13056,208896,417792",
         replicates=3,
-        fixed={"dimension": 16, "degree": 3, "features": 3, "spectrum_samples": 256 * CUBIC_TOTAL},
     ),
     "whole-spectrum": Preset(
         "Whole spectra in 9,870 Hermite features, d = 140, by Lanczos quadrature; about ten minutes "
         "and half a GB of memory.",
-        {"samples": tuple(ratio * WHOLE_TOTAL for ratio in (6, 16, 40))},
+        "dimension=140 features=0 spectrum_samples=394800 samples=59220,157920,394800",
         replicates=3,
-        fixed={"dimension": 140, "features": 0, "spectrum_samples": 40 * WHOLE_TOTAL},
     ),
     "paper": Preset(
         "d = 120, 11 features, tanh readout, up to 1.7 million samples, with and without the Wick "
         "correction; about an hour on two cores.",
-        {"samples": PAPER_SAMPLES, "correction": ("none", "wick")},
+        "dimension=120 features=11 decay=0.4 readout=tanh "
+        "samples=60550,97732,157744,254608,410950,663296,1070596,1728000 correction=none,wick",
         replicates=2,
-        fixed={"dimension": 120, "features": 11, "decay": 0.4, "readout": "tanh"},
     ),
 }
 

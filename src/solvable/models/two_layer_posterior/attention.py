@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from solvable.frame.points import Metrics
-from solvable.models.two_layer_posterior.observer import alignments_by_start
+from solvable.models.two_layer_posterior.observer import AlignmentObserver
 from solvable.models.two_layer_posterior.parameters import CurseParameters
 
 
@@ -110,7 +110,7 @@ class AttentionPosterior:
         return s, g, f.reshape(P, networks, heads).sum(axis=2)
 
 
-class AttentionObserver:
+class AttentionObserver(AlignmentObserver):
     """Observer of the second half of a run: alignment, test error, and the scores of heads."""
 
     def __init__(
@@ -120,10 +120,9 @@ class AttentionObserver:
         posterior: AttentionPosterior,
         rng: np.random.Generator,
     ) -> None:
-        self.parameters, self.posterior = parameters, posterior
+        super().__init__(parameters)
+        self.posterior = posterior
         self.test, self.labels = target.mirrored(128, rng)
-        self.alignments: list[np.ndarray] = []
-        self.test_errors: list[float] = []
         self.strengths: list[float] = []
 
     def __call__(self, theta: np.ndarray) -> None:
@@ -140,20 +139,14 @@ class AttentionObserver:
         relevant = np.hypot(theta[:, :, 1], theta[:, :, 2])
         self.strengths.append(float(np.mean(relevant.max(axis=1))))
 
-    @property
-    def mean_alignment(self) -> float:
-        """Mean alignment over networks and observations."""
-        return float(np.mean(self.alignments))
-
     def metrics(self) -> Metrics:
         """Return averages over the second half of the run."""
-        unmeasured = ("outliers", "outlier_overlap", "outlier_rest", "bulk_rest")
-        return {
-            **alignments_by_start(np.array(self.alignments), self.parameters.start),
-            **dict.fromkeys((*unmeasured, "second_outliers", "second_strength")),
+        found = super().metrics()
+        del found["neuron_law"]  # heads are no neurons
+        return found | {
+            "outliers": None,
             "label_power": float(np.mean(self.posterior.y**2)),
             "head_strength": float(np.mean(self.strengths)),
-            "test_error": float(np.mean(self.test_errors)),
         }
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from solvable.frame.agreement import Agreement, Cell
+from solvable.frame.conditions import above
 from solvable.frame.estimates import Estimate
 from solvable.frame.points import Point
 from solvable.hermite import gaussian_quadrature, hermite_polynomials
@@ -17,7 +18,6 @@ from solvable.models.two_layer_posterior.equilibrium import (
     in_equilibrium,
     ran_long,
     settled,
-    settled_point,
 )
 from solvable.models.two_layer_posterior.kernel_claims import KERNEL_CLAIMS
 from solvable.models.two_layer_posterior.learning_curves import (
@@ -139,7 +139,7 @@ CLAIMS = (
         "posterior: the dynamics samples the posterior, and its step is small enough.",
         "virial", f"{PAGE} (17)", within=0.03,
         because="A mean over correlated draws has about this much noise.",
-        where=lambda cell: ran_long(cell.point), missing=UNSETTLED,
+        where=ran_long, missing=UNSETTLED,
     ),
     Agreement(
         "starts-agree",
@@ -147,7 +147,7 @@ CLAIMS = (
         "reach the same alignment on the same samples.",
         planted_over_prior, f"{PAGE} (1)", within=0.1, expected=1.0, power=0.3,
         because="The two networks are independent draws from one posterior.",
-        where=lambda cell: ran_long(cell.point) and cell.mean("alignment_prior") > 0.05,
+        where=(ran_long, lambda cell: cell.mean("alignment_prior") > 0.05),
         missing=UNSETTLED + "; or the alignment is below 0.05",
     ),
     Agreement(
@@ -157,8 +157,7 @@ CLAIMS = (
         "adjusted_alignment", f"{THEORY}; {PAGE} (13)", within=0.15, expected="alignment",
         relative=True, power=0.5,
         because="The theory neglects fluctuations of other modes, and their correlations.",
-        where=lambda cell: settled(cell) and cell.expected > 0.05,
-        missing=UNSETTLED + "; or no alignment above 0.05 is predicted",
+        where={"both starts in equilibrium": settled, "expected": above(0.05)}, missing=UNSETTLED,
     ),
     Estimate(
         "samples-to-learn",
@@ -206,7 +205,7 @@ CLAIMS = (
         "arXiv:2512.04165, Figures 2b and 3a; derivations/scale (3)",
         estimate=dimension_exponent, apart=("dimension", "scaled_samples"), fewest=6, within=0.2,
         because="Curves of small dimensions are less steep, and differ by a factor near 1.",
-        where=settled_point,
+        where=settled,
         missing="no three dimensions have curves that cross this alignment in equilibrium; run with "
         "--preset onset, three-layers or attention-dimensions", power=0.3,
     ),
@@ -219,7 +218,7 @@ CLAIMS = (
         relative=True,
         because="The prediction uses the response of the softmax for scores drawn from the prior; "
         "trained heads have larger scores.",
-        where=lambda point: point.setting.target == "attention" and in_equilibrium(point),
+        where=({"target": "attention"}, in_equilibrium),
         missing="no three numbers of tokens have curves that cross an alignment of 0.2 in equilibrium; "
         "run with --preset attention", power=0.5,
     ),

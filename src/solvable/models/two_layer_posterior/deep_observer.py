@@ -9,7 +9,7 @@ import numpy as np
 from solvable.frame.points import Metrics
 from solvable.hermite import gaussian_quadrature
 from solvable.models.two_layer_posterior.deep_langevin import DeepPosterior
-from solvable.models.two_layer_posterior.observer import Neurons, alignments_by_start
+from solvable.models.two_layer_posterior.observer import AlignmentObserver
 from solvable.models.two_layer_posterior.overlap import neuron_overlap
 from solvable.models.two_layer_posterior.parameters import CurseParameters
 from solvable.models.two_layer_posterior.target import HermiteTarget
@@ -18,7 +18,7 @@ STRENGTH = 1.3
 """Slope of a planted unit of the second layer along the target's direction."""
 
 
-class DeepObserver:
+class DeepObserver(AlignmentObserver):
     """Observer of the second half of a run: alignment, specialised units of both layers, errors."""
 
     def __init__(
@@ -28,7 +28,8 @@ class DeepObserver:
         posterior: DeepPosterior,
         rng: np.random.Generator,
     ) -> None:
-        self.parameters, self.target, self.posterior = parameters, target, posterior
+        super().__init__(parameters)
+        self.target, self.posterior = target, posterior
         # Quadrature along the direction and draws across it: the mean over z = w*.x is exact.
         z, chance = gaussian_quadrature(16)
         across = rng.standard_normal((60, parameters.dimension))
@@ -38,9 +39,6 @@ class DeepObserver:
         self.chance = np.tile(chance, 60) / 60
         self.labels = target.label(rows.reshape(-1, parameters.dimension))
         self.linear = neuron_overlap(parameters.activation, 1)
-        self.alignments: list[np.ndarray] = []
-        self.test_errors: list[float] = []
-        self.neurons = Neurons(parameters.dimension)
         self.second = np.zeros(2)  # outliers of the second layer, and the sum of their strengths
 
     def __call__(self, theta: np.ndarray) -> None:
@@ -65,26 +63,18 @@ class DeepObserver:
         r = np.maximum(np.sum(V * V, axis=2) / d - u * u, 0.0)
         return u, r, self.linear.value(u, r) / sqrt(V.shape[1])
 
-    @property
-    def mean_alignment(self) -> float:
-        """Mean alignment over networks and observations."""
-        return float(np.mean(self.alignments))
-
     def metrics(self) -> Metrics:
         """Return averages over the second half of the run."""
-        series = np.array(self.alignments)
         count, strengths = self.second
-        return {
-            **alignments_by_start(series, self.parameters.start),
-            **self.neurons.metrics(series.size),
-            "second_outliers": float(count / series.size),
+        return super().metrics() | {
+            "second_outliers": float(count / np.size(self.alignments)),
             "second_strength": float(strengths / count) if count else None,
-            "test_error": float(np.mean(self.test_errors)),
         }
 
 
-def plant_second_layer(seen: DeepObserver, theta: np.ndarray) -> None:
+def plant_second_layer(seen: DeepObserver, state: np.ndarray) -> np.ndarray:
     """Plant units of the second layer that point along the target's direction (pattern GP-Sp(1))."""
+    theta = state[None].copy()
     _, Z, b = seen.posterior.weights(theta)
     slopes = seen.slopes(theta)[2][0]
     width, d = seen.parameters.second_width, seen.parameters.dimension
@@ -95,3 +85,4 @@ def plant_second_layer(seen: DeepObserver, theta: np.ndarray) -> None:
     upper = seen.posterior.hidden(theta, seen.test)[0, :, :count].mean(axis=1)
     overlap = float(seen.chance @ (upper * seen.labels))
     b[0, :count] = 0.5 / (count * overlap * seen.posterior.scale)
+    return np.asarray(theta[0])

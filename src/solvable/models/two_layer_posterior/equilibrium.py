@@ -20,16 +20,18 @@ UNSETTLED = (
 UNSPECIALISED = UNSETTLED + "; or fewer than one specialised neuron is predicted"
 
 
-def ran_long(point: Point) -> bool:
+def ran_long(place: Cell | Point) -> bool:
     """Return True if the runs from both starts used small steps and lasted several relaxation times."""
+    point = place.point if isinstance(place, Cell) else place
     if point.setting.start != "both" or point.setting.gain:
         return False
     long = float(point.mean("duration")) >= 4 and float(point.mean("effective_samples")) >= 10
     return long and float(point.mean("step_error")) < 2 * STEP_TOLERANCE
 
 
-def in_equilibrium(point: Point) -> bool:
+def in_equilibrium(place: Cell | Point) -> bool:
     """Return True if the prior start and the planted start reached the same alignment."""
+    point = place.point if isinstance(place, Cell) else place
     if not ran_long(point):
         return False
     prior, planted = point.values("alignment_prior"), point.values("alignment_planted")
@@ -37,12 +39,7 @@ def in_equilibrium(point: Point) -> bool:
     return abs(gap) <= max(0.02, 0.15 * float(np.mean(planted + prior)) / 2)
 
 
-def settled(cell: Cell) -> bool:
+def settled(place: Cell | Point) -> bool:
     """Return True if the point is in equilibrium and the layer is at least as wide as its inputs."""
     # In a layer narrower than its inputs the kernel fluctuates from network to network.
-    return in_equilibrium(cell.point) and cell.setting.width >= cell.setting.dimension
-
-
-def settled_point(point: Point) -> bool:
-    """Return True if a point is in equilibrium and its first layer is as wide as its inputs."""
-    return in_equilibrium(point) and point.setting.width >= point.setting.dimension
+    return in_equilibrium(place) and place.setting.width >= place.setting.dimension

@@ -8,6 +8,7 @@ from math import sqrt
 import numpy as np
 
 from solvable.errors import InvalidParameter, NotConverged
+from solvable.frame.conditions import above
 from solvable.frame.curves import Axis, Curve
 from solvable.frame.panels import Panel, grouped
 from solvable.frame.points import Point
@@ -164,7 +165,7 @@ CARRIED = Panel(
     "Number: of equal neurons with the same sums of squares and of fourth powers. Dashed: strength of "
     "four neurons that carry the measured alignment at the least cost, in proportion to (χN/d)^(1/4) at "
     "large widths.",
-    when=lambda curve: curve.setting.target == "parity",
+    when={"target": "parity"},
     along=Axis("width_ratio", "fourth root ⁴√(χN/d)", value=quarter_root, scale="linear"),
     at=last,
 )
@@ -181,7 +182,7 @@ LAYERS = Panel(
     "Units whose overlap with the target's direction exceeds three standard deviations of the prior, for "
     "the second layer given the first. As the first layer grows, the second layer takes over. Line: the "
     "posterior of the first layer with a lazy second layer.",
-    when=lambda curve: curve.setting.second_width > 0 and not curve.setting.gain,
+    when={"second_width": above(0), "gain": 0},
     along=Axis("width_ratio", "width of the first layer N1/d"),
     at=last,
 )
@@ -209,7 +210,7 @@ GROWTH = Panel(
     "Learning curves are interpolated between measured sample sizes. At fixed widths per dimension the "
     "number of samples grows in proportion to d, and that of attention as d^(3/2).",
     along=Axis("dimension", "dimension d", scale="linear"),
-    when=lambda curve: not curve.setting.gain,
+    when={"gain": 0},
 )
 
 GAINS = Panel(
@@ -225,7 +226,7 @@ GAINS = Panel(
     "these powers while D is far below d, and saturates beyond.",
     along=Axis("gain", "gain D of the direction"),
     overlay=("second_width_ratio",),
-    when=lambda curve: curve.setting.gain > 0 and not curve.setting.spike,
+    when={"gain": above(0), "spike": 0},
     y_scale="log",
 )
 
@@ -256,8 +257,8 @@ SPIKES = Panel(
     "the integral over the kernel of wide layers plus the spike.",
     along=Axis("spike", "neurons M of the spike"),
     overlay=("second_width_ratio",),
-    when=lambda curve: curve.setting.gain > 0,
-    where=lambda point: point.setting.spike > 0,
+    when={"gain": above(0)},
+    where={"spike": above(0)},
     y_scale="log",
 )
 

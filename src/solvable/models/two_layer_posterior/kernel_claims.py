@@ -7,12 +7,15 @@ from collections.abc import Callable
 import numpy as np
 
 from solvable.frame.agreement import Agreement
-from solvable.frame.conditions import above
+from solvable.frame.conditions import above, at_least
 from solvable.frame.estimates import Slope
 from solvable.frame.points import Point
 from solvable.models.two_layer_posterior.equilibrium import PAGE
 from solvable.models.two_layer_posterior.feature_kernels import feature_names, strengths_of
 from solvable.models.two_layer_posterior.feature_norms import has_norms
+
+AMPLIFIED = {"spike": 0, "gain": at_least(1), "dimension": at_least(8, "gain")}
+"""A kernel without a spike, with a gain of up to d / 8."""
 
 KERNELS = "run with --preset kernels"
 
@@ -48,11 +51,6 @@ def cube_of_one_layer(point: Point) -> float:
     return float(strengths_of(point.setting.model_copy(update={"second_width_ratio": 0.0}))[1])
 
 
-def amplified(point: Point) -> bool:
-    """Return True for a kernel without a spike, with a gain of up to d / 8."""
-    return not point.setting.spike and 1 <= point.setting.gain <= point.setting.dimension / 8
-
-
 # fmt: off
 KERNEL_CLAIMS = (
     Agreement(
@@ -69,7 +67,8 @@ KERNEL_CLAIMS = (
         "prediction.",
         "norms", f"{PAGE} (22), (23)", within=0.15, relative=True, power=0.3,
         because="The first layer's noise is large if samples are not far fewer than neurons.",
-        where=lambda cell: has_norms(cell.setting) and 1 <= cell.setting.gain <= cell.setting.dimension,
+        where={"norms on samples": lambda cell: has_norms(cell.setting), "gain": at_least(1),
+               "dimension": at_least(1, "gain")},
         entry=feature_names, missing=KERNELS,
     ),
     Slope(
@@ -87,7 +86,7 @@ KERNEL_CLAIMS = (
         "which tends to the degree, 3 for erf, as d grows.",
         "arXiv:2512.04165, Figures 5 and 6; derivations/scale (6)", metric=strength(1), expected=cube,
         along="gain", fewest=3, within=0.1, power=0.1,
-        because="A network of finite width has random strengths.", where=amplified, missing=KERNELS,
+        because="A network of finite width has random strengths.", where=AMPLIFIED, missing=KERNELS,
     ),
     Slope(
         "lazy-layer-keeps-ratios",
@@ -96,7 +95,7 @@ KERNEL_CLAIMS = (
         "arXiv:2512.04165, Figures 5 and 6; derivations/scale (6)", metric=strength(1),
         expected=cube_of_one_layer, along="gain", fewest=3, within=0.15, power=0.15,
         because="Ratios are kept for features that are weak in the second layer.",
-        where=(amplified, {"second_width": above(0)}), missing=KERNELS,
+        where={**AMPLIFIED, "second_width": above(0)}, missing=KERNELS,
     ),
     Slope(
         "spike-transmits-its-feature",

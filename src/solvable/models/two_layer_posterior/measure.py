@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from math import sqrt
 
 import numpy as np
@@ -20,7 +22,7 @@ from solvable.models.two_layer_posterior.feature_kernels import draw_weights, me
 from solvable.models.two_layer_posterior.feature_norms import measure_norms
 from solvable.models.two_layer_posterior.langevin import Posterior, Sampled, run_langevin
 from solvable.models.two_layer_posterior.large_deviation import readout_scale
-from solvable.models.two_layer_posterior.observer import OBSERVED, Observer
+from solvable.models.two_layer_posterior.observer import OBSERVED, AlignmentObserver, Observer
 from solvable.models.two_layer_posterior.overlap import neuron_overlap
 from solvable.models.two_layer_posterior.parameters import CurseParameters
 from solvable.models.two_layer_posterior.parity import ParityObserver, ParityTarget, plant_carriers
@@ -54,18 +56,7 @@ def measure(parameters: CurseParameters, rng: np.random.Generator) -> Metrics:
             "norms": measure_norms(parameters, target, W, rng),
         }
     X, y = target.sample(parameters.samples, rng, np.float32)
-    chi = readout_scale(parameters.readout, parameters.last_width)
-    scale = 1 / sqrt(parameters.last_width * chi)
-    y = y.astype(np.float32)
-    posterior: Sampled
-    seen: Observer | DeepObserver | ParityObserver | AttentionObserver
-    if isinstance(target, AttentionTarget):
-        posterior, seen, states = _attention(parameters, target, X, y, rng)
-    elif isinstance(target, ParityTarget):
-        posterior, seen, states = _parity(parameters, target, X, y, scale, rng)
-    else:
-        start = _deep if parameters.second_width else _shallow
-        posterior, seen, states = start(parameters, target, X, y, scale, rng)
+    posterior, seen, states = _start(parameters, target, X, y.astype(np.float32), rng)
     run = run_langevin(
         posterior,
         states,
@@ -88,76 +79,40 @@ def measure(parameters: CurseParameters, rng: np.random.Generator) -> Metrics:
     }
 
 
-def _shallow(
+def _start(
     parameters: CurseParameters,
-    target: HermiteTarget,
-    X: np.ndarray,
-    y: np.ndarray,
-    scale: float,
-    rng: np.random.Generator,
-) -> tuple[Sampled, Observer, np.ndarray]:
-    """Return the posterior, observer and starts of networks with one hidden layer."""
-    posterior = Posterior(X, y, parameters.kappa, scale, parameters.activation)
-    seen = Observer(parameters, target, posterior, rng)
-    shape = (parameters.networks, parameters.width, parameters.dimension + 1)
-    states = rng.standard_normal(shape, dtype=np.float32)
-    if parameters.start != "prior":
-        states[-1] = planted(parameters, target, states[-1], scale)
-    return posterior, seen, states
-
-
-def _parity(
-    parameters: CurseParameters,
-    target: ParityTarget,
-    X: np.ndarray,
-    y: np.ndarray,
-    scale: float,
-    rng: np.random.Generator,
-) -> tuple[Sampled, ParityObserver, np.ndarray]:
-    """Return the posterior, observer and starts of networks that learn a parity."""
-    posterior = Posterior(X, y, parameters.kappa, scale, parameters.activation)
-    seen = ParityObserver(parameters, target, posterior, rng)
-    shape = (parameters.networks, parameters.width, parameters.dimension + 1)
-    states = rng.standard_normal(shape, dtype=np.float32)
-    if parameters.start != "prior":
-        states[-1] = plant_carriers(parameters, states[-1])
-    return posterior, seen, states
-
-
-def _attention(
-    parameters: CurseParameters,
-    target: AttentionTarget,
+    target: HermiteTarget | ParityTarget | AttentionTarget,
     X: np.ndarray,
     y: np.ndarray,
     rng: np.random.Generator,
-) -> tuple[Sampled, AttentionObserver, np.ndarray]:
-    """Return the posterior, observer and starts of blocks of attention."""
-    posterior = AttentionPosterior(X, y, parameters.kappa)
-    seen = AttentionObserver(parameters, target, posterior, rng)
-    size = parameters.dimension * (parameters.dimension + 1)
-    shape = (parameters.networks, parameters.heads, size)
-    states = rng.standard_normal(shape, dtype=np.float32)
-    if parameters.start != "prior":
-        states[-1] = plant_heads(parameters, states[-1])
-    return posterior, seen, states
-
-
-def _deep(
-    parameters: CurseParameters,
-    target: HermiteTarget,
-    X: np.ndarray,
-    y: np.ndarray,
-    scale: float,
-    rng: np.random.Generator,
-) -> tuple[Sampled, DeepObserver, np.ndarray]:
-    """Return the posterior, observer and starts of networks with two hidden layers."""
-    widths = (parameters.width, parameters.second_width)
-    posterior = DeepPosterior(X, y, widths, parameters.kappa, scale, parameters.activation)
-    seen = DeepObserver(parameters, target, posterior, rng)
-    shape = (parameters.networks, 1, posterior.size)
-    states = rng.standard_normal(shape, dtype=np.float32)
-    if parameters.start != "prior":
-        plant_second_layer(seen, states[-1:])
+) -> tuple[Sampled, AlignmentObserver, np.ndarray]:
+    """Return the posterior of the networks, their observer, and the states from which they start."""
+    p, d = parameters, parameters.dimension
+    scale = 1 / sqrt(p.last_width * readout_scale(p.readout, p.last_width))
+    posterior: Sampled
+    seen: AlignmentObserver
+    plant: Callable[[np.ndarray], np.ndarray]
+    if isinstance(target, AttentionTarget):
+        posterior = heads = AttentionPosterior(X, y, p.kappa)
+        seen = AttentionObserver(p, target, heads, rng)
+        shape, plant = (p.heads, d * (d + 1)), partial(plant_heads, p)
+    elif isinstance(target, ParityTarget):
+        posterior = neurons = Posterior(X, y, p.kappa, scale, p.activation)
+        seen = ParityObserver(p, target, neurons, rng)
+        shape, plant = (p.width, d + 1), partial(plant_carriers, p)
+    elif p.second_width:
+        posterior = deep = DeepPosterior(
+            X, y, (p.width, p.second_width), p.kappa, scale, p.activation
+        )
+        seen = layers = DeepObserver(p, target, deep, rng)
+        shape, plant = (1, deep.size), partial(plant_second_layer, layers)
+    else:
+        posterior = neurons = Posterior(X, y, p.kappa, scale, p.activation)
+        seen = Observer(p, target, neurons, rng)
+        shape, plant = (p.width, d + 1), partial(planted, p, target, scale=scale)
+    states = rng.standard_normal((p.networks, *shape), dtype=np.float32)
+    if p.start != "prior":
+        states[-1] = plant(states[-1])
     return posterior, seen, states
 
 

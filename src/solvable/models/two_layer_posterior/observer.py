@@ -65,37 +65,18 @@ def alignments_by_start(series: np.ndarray, start: str) -> Metrics:
     }
 
 
-class Observer:
-    """Observer of the second half of a run: alignment, specialised neurons, and errors."""
+class AlignmentObserver:
+    """Base of the observers of the second half of a run: alignments of networks, and test errors."""
 
-    def __init__(
-        self,
-        parameters: CurseParameters,
-        target: HermiteTarget,
-        posterior: Posterior,
-        rng: np.random.Generator,
-    ) -> None:
-        self.parameters, self.target, self.posterior = parameters, target, posterior
-        self.overlap = neuron_overlap(parameters.activation, parameters.degree)
-        self.test, self.labels = target.sample(TEST_SAMPLES, rng, np.float32)
+    def __init__(self, parameters: CurseParameters) -> None:
+        self.parameters = parameters
         self.alignments: list[np.ndarray] = []
         self.test_errors: list[float] = []
         self.neurons = Neurons(parameters.dimension)
 
     def __call__(self, theta: np.ndarray) -> None:
-        """Record the alignment, neurons and errors of a state."""
-        d = self.parameters.dimension
-        v, b = theta[..., :d].astype(np.float64), theta[..., d].astype(np.float64)
-        u = v @ self.target.direction / sqrt(d)
-        r = np.maximum(np.sum(v * v, axis=2) / d - u * u, 0.0)
-        # A = sum_i a_i c(w_i), in closed form
-        self.alignments.append(self.posterior.scale * np.sum(b * self.overlap.value(u, r), axis=1))
-        self.neurons.add(u, r)
-        if len(self.alignments) % OBSERVED == 1:
-            # E (f - y)² = E (f - A y)² + (1 - A)² scatters less than the left side on few samples
-            alignment = self.alignments[-1]
-            rest = self.posterior.outputs(theta, self.test) - alignment * self.labels[:, None]
-            self.test_errors.append(float(np.mean(rest**2) + np.mean((1 - alignment) ** 2)))
+        """Record what is observed of a state."""
+        raise NotImplementedError
 
     @property
     def mean_alignment(self) -> float:
@@ -112,3 +93,34 @@ class Observer:
             "second_strength": None,
             "test_error": float(np.mean(self.test_errors)),
         }
+
+
+class Observer(AlignmentObserver):
+    """Observer of the second half of a run: alignment, specialised neurons, and errors."""
+
+    def __init__(
+        self,
+        parameters: CurseParameters,
+        target: HermiteTarget,
+        posterior: Posterior,
+        rng: np.random.Generator,
+    ) -> None:
+        super().__init__(parameters)
+        self.target, self.posterior = target, posterior
+        self.overlap = neuron_overlap(parameters.activation, parameters.degree)
+        self.test, self.labels = target.sample(TEST_SAMPLES, rng, np.float32)
+
+    def __call__(self, theta: np.ndarray) -> None:
+        """Record the alignment, neurons and errors of a state."""
+        d = self.parameters.dimension
+        v, b = theta[..., :d].astype(np.float64), theta[..., d].astype(np.float64)
+        u = v @ self.target.direction / sqrt(d)
+        r = np.maximum(np.sum(v * v, axis=2) / d - u * u, 0.0)
+        # A = sum_i a_i c(w_i), in closed form
+        self.alignments.append(self.posterior.scale * np.sum(b * self.overlap.value(u, r), axis=1))
+        self.neurons.add(u, r)
+        if len(self.alignments) % OBSERVED == 1:
+            # E (f - y)² = E (f - A y)² + (1 - A)² scatters less than the left side on few samples
+            alignment = self.alignments[-1]
+            rest = self.posterior.outputs(theta, self.test) - alignment * self.labels[:, None]
+            self.test_errors.append(float(np.mean(rest**2) + np.mean((1 - alignment) ** 2)))

@@ -13,7 +13,7 @@ from solvable.frame.points import Metrics
 from solvable.models.two_layer_posterior.langevin import Posterior
 from solvable.models.two_layer_posterior.large_deviation import readout_scale
 from solvable.models.two_layer_posterior.neuron_counts import outlier_edge
-from solvable.models.two_layer_posterior.observer import TEST_SAMPLES, Neurons, alignments_by_start
+from solvable.models.two_layer_posterior.observer import TEST_SAMPLES, AlignmentObserver
 from solvable.models.two_layer_posterior.overlap import neuron_overlap, parity_overlap
 from solvable.models.two_layer_posterior.parameters import CurseParameters
 from solvable.teachers.base import draw_normals
@@ -84,7 +84,7 @@ def plant_carriers(
     return planted
 
 
-class ParityObserver:
+class ParityObserver(AlignmentObserver):
     """Observer of the second half of a run on a parity: alignment, strong neurons, and errors."""
 
     def __init__(
@@ -94,12 +94,10 @@ class ParityObserver:
         posterior: Posterior,
         rng: np.random.Generator,
     ) -> None:
-        self.parameters, self.posterior = parameters, posterior
+        super().__init__(parameters)
+        self.posterior = posterior
         self.test, self.labels = target.sample(TEST_SAMPLES, rng, np.float32)
-        self.alignments: list[np.ndarray] = []
-        self.test_errors: list[float] = []
         self.sums: list[list[float]] = []
-        self.neurons = Neurons(parameters.dimension)
 
     def __call__(self, theta: np.ndarray) -> None:
         """Record the alignment, neurons and errors of a state."""
@@ -118,21 +116,10 @@ class ParityObserver:
             error = self.posterior.outputs(theta, self.test) - self.labels[:, None]
             self.test_errors.append(float(np.mean(error**2)))
 
-    @property
-    def mean_alignment(self) -> float:
-        """Mean alignment over networks and observations."""
-        return float(np.mean(self.alignments))
-
     def metrics(self) -> Metrics:
         """Return averages over the second half of the run."""
-        series = np.array(self.alignments)
         carried, second, fourth = np.mean(self.sums, axis=0)
-        return {
-            **alignments_by_start(series, self.parameters.start),
-            **self.neurons.metrics(series.size),
-            "second_outliers": None,
-            "second_strength": None,
-            "test_error": float(np.mean(self.test_errors)),
+        return super().metrics() | {
             "carried_alignment": float(carried),
             # strength and number of equal neurons with these sums of squares and of fourth powers
             "carrier_strength": sqrt(fourth / second) if second else None,

@@ -10,7 +10,7 @@ from solvable.frame.agreement import Agreement
 from solvable.frame.claims import Claim, Finding, NotTestable
 from solvable.frame.estimates import Slope, grouped_but
 from solvable.frame.points import Point
-from solvable.models.two_layer_posterior.equilibrium import PAGE, UNSETTLED, settled, settled_point
+from solvable.models.two_layer_posterior.equilibrium import PAGE, UNSETTLED, settled
 from solvable.models.two_layer_posterior.parity import CARRIERS, carrier_strength, quarter_root
 
 PARITY = "run with --preset parity"
@@ -35,7 +35,7 @@ def expected_strength(point: Point) -> float:
 
 def growth_of_carriers(points: Sequence[Point]) -> Finding | NotTestable:
     """Judge the number of neurons that carry a parity, at the widest over the narrowest layer."""
-    chosen = [p for p in points if p.setting.target == "parity" and settled_point(p)]
+    chosen = [p for p in points if p.setting.target == "parity" and settled(p)]
     rows = []
     for group in grouped_but(chosen, ("width_ratio",)):
         ends = [pick(group, key=lambda p: p.setting.width) for pick in (min, max)]
@@ -79,6 +79,6 @@ PARITY_CLAIMS = (
         f"arXiv:2512.04165, Figure 7; {PAGE} (24)", metric="carrier_strength",
         expected=expected_strength, along="width_ratio", fewest=3, within=0.05, power=0.2,
         because="A neuron may be split into two at a small cost.",
-        where=({"target": "parity"}, settled_point), missing=PARITY,
+        where=({"target": "parity"}, settled), missing=PARITY,
     ),
 )

@@ -16,7 +16,6 @@ from solvable.models.hierarchy.grammar.language import (
     diffusion_map,
     level_beliefs,
     next_token_loss,
-    sparse_threshold,
     zipf_error,
     zipf_exponent,
 )
@@ -354,16 +353,6 @@ def test_error_with_unequal_rules_falls_with_the_exponent(zipf):
 def test_equal_rules_are_learned_together_at_the_threshold():
     sizes = {"rules": 4, "branching": 2, "depth": 3, "classes": 8, "zipf": 0.0}
     assert zipf_error([511, 513], **sizes) == pytest.approx([7 / 8, 0])
-
-
-def test_threshold_of_sparse_grammars():
-    sizes = {"rules": 4, "branching": 2, "depth": 3, "classes": 8}
-    for shared in (False, True):
-        dense = sparse_threshold(blanks=0, shared=shared, **sizes)
-        ratio = sparse_threshold(blanks=2, shared=shared, **sizes) / dense
-        assert ratio == pytest.approx(9 if shared else 27)
-    assert sparse_threshold(blanks=0, shared=True, **sizes) == pytest.approx(512)
-    assert sparse_threshold(blanks=0, shared=False, **sizes) == pytest.approx(512 * 2**1.5)
 
 
 def test_sizes_that_no_measurement_affords():

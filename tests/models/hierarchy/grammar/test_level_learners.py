@@ -13,10 +13,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import cross_val_score
 
 from solvable.errors import InvalidData, InvalidParameter
-from solvable.models.hierarchy.grammar.learner.count_cluster import (
-    CountClusterClassifier,
-    OneStepClusterClassifier,
-)
+from solvable.models.hierarchy.grammar.learner.count_cluster import CountClusterClassifier
 from solvable.models.hierarchy.grammar.learner.layerwise import LayerwiseRBFClassifier
 from solvable.models.hierarchy.grammar.learner.strings import depth_of, symbol_codes
 from solvable.models.hierarchy.target import RandomHierarchy
@@ -30,8 +27,6 @@ NAMES = np.array(["adverb", "noun", "particle", "pronoun", "verb", "zero"])
 MODELS = [
     CountClusterClassifier(),
     CountClusterClassifier(positions="first"),
-    OneStepClusterClassifier(),
-    OneStepClusterClassifier(width=64),
     LayerwiseRBFClassifier(),
     LayerwiseRBFClassifier(mode="features", n_features=100, positions="shared", rules=3),
 ]

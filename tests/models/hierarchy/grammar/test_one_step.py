@@ -5,13 +5,10 @@ import itertools
 import numpy as np
 import pytest
 
-from solvable.errors import InvalidParameter
 from solvable.models.hierarchy.grammar.learner.count_cluster import (
-    OneStepClusterClassifier,
     count_gradients,
     gradient_distances,
 )
-from solvable.models.hierarchy.target import RandomHierarchy
 
 
 def test_vectors_are_gradients_of_the_cross_entropy():
@@ -67,36 +64,3 @@ def test_a_level_with_one_rule_has_no_synonyms():
     synonyms, others = gradient_distances(np.eye(3)[:, None])
     assert np.isnan(synonyms)
     assert others > 0
-
-
-def test_finite_widths_approach_the_limit():
-    counts = np.random.default_rng(0).integers(0, 9, (10, 1, 4))
-    labels = np.arange(8) % 4
-    rows = OneStepClusterClassifier()._rows(counts, labels)[0]
-    exact = rows @ rows.T
-    errors = [
-        np.linalg.norm(
-            (wide := OneStepClusterClassifier(width=h)._rows(counts, labels)[0]) @ wide.T - exact
-        )
-        / np.linalg.norm(exact)
-        for h in (100, 10_000)
-    ]
-    assert errors[1] < 0.3 * errors[0] < 0.3
-
-
-@pytest.mark.parametrize("width", [None, 256])
-def test_grammar_is_learned_with_enough_samples(width):
-    accuracies = []
-    for seed in range(3):
-        target = RandomHierarchy(8, 4, 2, 3, seed=seed)
-        X, y = target.sample(32 * 512, rng=seed)
-        model = OneStepClusterClassifier(width=width).fit(X, y)
-        accuracies.append(model.score(*target.sample(1000, rng=9)))
-    # k-means may merge two symbols in one grammar.
-    assert np.median(accuracies) > 0.95
-
-
-def test_bad_width_is_refused():
-    X, y = RandomHierarchy(4, 2, 2, 2).sample(20, rng=0)
-    with pytest.raises(InvalidParameter, match="width is 0"):
-        OneStepClusterClassifier(width=0).fit(X, y)

@@ -8,20 +8,10 @@ from math import inf
 import numpy as np
 
 from solvable.frame.agreement import Agreement, Cell
-from solvable.frame.conditions import above, at_least, not_
+from solvable.frame.conditions import above, at_least, below, not_
 from solvable.frame.estimates import Contrast, Estimate
 from solvable.frame.points import Point
 from solvable.models.attention.indexed.theory import peakedness
-
-
-def descends(cell: Cell) -> bool:
-    """Return True for gradient descent."""
-    return bool(cell.setting.estimator == "gradient-descent")
-
-
-def far_from_recovery(cell: Cell) -> bool:
-    """Return True for gradient descent below half the sample ratio of exact recovery."""
-    return descends(cell) and cell.setting.sample_ratio < cell.predicted("recovery_ratio") / 2
 
 
 def collapsed(points: Sequence[Point]) -> tuple[float, float] | None:
@@ -68,12 +58,6 @@ def extrapolated(metric: str) -> Callable[[Sequence[Point]], tuple[float, float]
     return estimate
 
 
-def two_layers(point: Point) -> bool:
-    """Return True for two layers with a prediction, in at least 40 dimensions."""
-    predicted = point.prediction.get("last_layer_error") is not None
-    return predicted and point.setting.layers == 2 and point.setting.dimension >= 40
-
-
 def lead_of_last_layer(point: Point) -> np.ndarray | None:
     """Error of the first layer minus that of the last layer, for each replicate."""
     if point.setting.layers == 1:
@@ -101,15 +85,16 @@ SECOND = (
 
 LINE = "6 % for terms of order 1/d² on a line in 1/d."
 
-TWO_LAYERS = "needed: layers=2 in two or more dimensions of at least 40; run with --preset layers"
+TWO_LAYERS = {"layers": 2, "dimension": at_least(40)}
+NO_LAYERS = "needed: layers=2 in two or more dimensions of at least 40; run with --preset layers"
 
 
 def _limit(name: str, words: str, metric: str) -> Estimate:
     return Estimate(
         name, f"The {words}, extrapolated to infinite dimension, equals the prediction.",
         "derivations/attention (21), (22)", estimate=extrapolated(metric),
-        apart=("dimension", "sample_ratio"), fewest=2, where=two_layers, within=0.06, relative=True,
-        power=0.25, because=LINE, missing=TWO_LAYERS,
+        apart=("dimension", "sample_ratio"), fewest=2, where=TWO_LAYERS, within=0.06, relative=True,
+        power=0.25, because=LINE, missing=NO_LAYERS,
     )  # fmt: skip
 
 
@@ -158,10 +143,10 @@ CLAIMS = (
         "Below half of recovery_ratio, the average of gradient descent over 16 random starts has the "
         "error of an average of 16 draws from the posterior.",
         "matrix_error", "derivations/attention (18)", relative=True, within=0.15,
-        expected="finite_size_matrix_error", where=far_from_recovery, power=0.3,
+        expected="finite_size_matrix_error", power=0.3,
+        where={"estimator": "gradient-descent", "sample_ratio": below(0.5, "recovery_ratio")},
         because="15 %, because gradient descent draws from the posterior only approximately.",
-        missing="no point has estimator=gradient-descent below half of recovery_ratio; run with "
-        "--preset descent",
+        missing="run with --preset descent",
     ),
     _limit("error-of-first-layer", "error of the first of two layers", "first_layer_error"),
     _limit("error-of-last-layer", "error of the last of two layers", "last_layer_error"),
@@ -174,7 +159,7 @@ CLAIMS = (
         expected=lambda point: None
         if point.prediction.get("last_layer_error") is None
         else point.predicted("first_layer_error") - point.predicted("last_layer_error"),
-        within=0.05, where={"layers": 2, "dimension": at_least(40)}, power=0.5,
+        within=0.05, where=TWO_LAYERS, power=0.5,
         because="Most of the terms of order 1/d of the two errors cancel.",
         missing="run with --preset layers",
     ),

@@ -37,7 +37,7 @@ PANELS = (
         [Trace("first_layer_error", "first layer"), Trace("last_layer_error", "last layer")],
         "Matrix errors of message passing (points) and of state evolution in the limit (lines). Points "
         "lie above the lines by a term of order 1/d.",
-        when=lambda curve: curve.setting.layers == 2,
+        when={"layers": 2},
         y_range=(0, 1.1),
     ),
     Panel(
@@ -48,7 +48,7 @@ PANELS = (
         "Squared error of the posterior mean of the attention matrix of the last layer, on noiseless "
         "test samples.",
         overlay=("dimension",),
-        when=lambda curve: curve.setting.layers == 2,
+        when={"layers": 2},
     ),
     Panel(
         "collapse",
@@ -73,7 +73,7 @@ PANELS = (
             Trace("start_error", "one start"),
         ],
         "Errors of gradient descent (points), and of as many draws from the posterior (lines).",
-        when=lambda curve: curve.setting.estimator == "gradient-descent",
+        when={"estimator": "gradient-descent"},
         markers={"recovery_ratio": "recovery"},
     ),
     Panel(

@@ -14,39 +14,33 @@ from solvable.models.attention.indexed.parameters import IndexedParameters
 PRESETS = {
     "quick": Preset(
         "Softmax and hardmax of two tokens in 90 dimensions; under a minute.",
-        {"activation": ("softmax", "hardmax"), "sample_ratio": (0.07, 0.14, 0.3)},
+        "dimension=90 activation=softmax,hardmax sample_ratio=0.07,0.14,0.3",
         replicates=10,
-        fixed={"dimension": 90},
     ),
     "paper": Preset(
         "Softmax of two and three tokens, with and without noise, in 140 dimensions; several minutes.",
-        {"tokens": (2, 3), "noise": (0.0, 0.5), "sample_ratio": (0.03, 0.07, 0.15)},
+        "dimension=140 tokens=2,3 noise=0.0,0.5 sample_ratio=0.03,0.07,0.15",
         replicates=6,
-        fixed={"dimension": 140},
     ),
     "tokens": Preset(
         "Softmax of two and three tokens at equal numbers of indices shown, 80 dimensions; 30 s.",
-        {"tokens": (2, 3), "sample_ratio": (0.04, 0.1)},
+        "dimension=80 tokens=2,3 sample_ratio=0.04,0.1",
         replicates=12,
-        fixed={"dimension": 80},
     ),
     "descent": Preset(
         "Gradient descent from 16 random starts and their average, 48 dimensions; a minute.",
-        {"sample_ratio": (0.06, 0.08, 0.12)},
+        "dimension=48 estimator=gradient-descent sample_ratio=0.06,0.08,0.12",
         replicates=8,
-        fixed={"dimension": 48, "estimator": "gradient-descent"},
     ),
     "layers": Preset(
         "Two layers of attention with noisy logits, 40 and 100 dimensions; a minute.",
-        {"dimension": (40, 100), "sample_ratio": (0.1, 0.2, 0.35)},
+        "layers=2 noise=0.2 dimension=40,100 sample_ratio=0.1,0.2,0.35",
         replicates=12,
-        fixed={"layers": 2, "noise": 0.2},
     ),
     "dimensions": Preset(
         "One setting in 40 to 100 dimensions: the error approaches its limit as 1/d.",
-        {"dimension": (40, 60, 100), "sample_ratio": (0.1, 0.2)},
+        "tokens=3 activation=linear noise=0.25 dimension=40,60,100 sample_ratio=0.1,0.2",
         replicates=16,
-        fixed={"tokens": 3, "activation": "linear", "noise": 0.25},
     ),
 }
 

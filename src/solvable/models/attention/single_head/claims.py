@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from solvable.frame.agreement import Agreement, Cell
+from solvable.frame.conditions import at_least, at_most
 from solvable.frame.estimates import Contrast, Lead, Slope
 from solvable.frame.points import Point
 from solvable.models.attention.single_head.parameters import NOISELESS_PENALTY
@@ -103,13 +104,6 @@ def _parts(point: Point) -> float:
     return float(order) * sum(float(point.predicted(name)) for name in names)
 
 
-def _few_features(cell: Cell) -> bool:
-    """Return True if the threshold cuts most of the bulk and a few directions are learned."""
-    if cell.point.prediction.get("cut_over_noise") is None:
-        return False
-    return cell.predicted("cut_over_noise") >= 1.5 and cell.predicted("rank_fraction") <= 0.3
-
-
 def _agreement(name: str, metric: str, statement: str) -> Agreement:
     return Agreement(
         name, statement, metric=metric, expected=f"finite_size_{metric}", where=_expands,
@@ -169,11 +163,11 @@ CLAIMS = (
         "error-parts",
         "Overfitting, underfitting, approximation and mismatch add up to the error of the matrix.",
         metric="matrix_error", expected=_parts, relative=True, within=0.12, power=0.25,
-        where=_few_features, source="derivations/attention (19)",
+        where={"cut_over_noise": at_least(1.5), "rank_fraction": at_most(0.3)},
+        source="derivations/attention (19)",
         because="The bulk also learns a part of the features just below the noise: up to 8 % of the "
         "error at b = 1.5 delta.",
-        missing="no point of a power law has a threshold above 1.5 times the noise; run with --preset "
-        "decomposition",
+        missing="run with --preset decomposition",
     ),
     _agreement(
         "test-error", "test_error",

@@ -63,7 +63,7 @@ TRAIN = Panel(
 RANK = Panel(
     "rank", "Learned directions", "rank / d", [Trace("rank_fraction", "")],
     "Rank of the learned matrix over d. A width above this rank has no effect.", y_range=(0.0, 1.02),
-    when=lambda curve: curve.setting.trained == "weights",
+    when={"trained": "weights"},
 )  # fmt: skip
 
 
@@ -119,7 +119,7 @@ PARTS = Panel(
     ],
     "Predicted error of a power-law target (line), measurements (points), and three of its parts: noise "
     "learned by the bulk, features below the noise, and shrunk features above it.",
-    when=lambda curve: curve.setting.target == "power-law", y_scale="log",
+    when={"target": "power-law"}, y_scale="log",
 )  # fmt: skip
 
 

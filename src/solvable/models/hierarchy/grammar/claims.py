@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from solvable.frame.agreement import Agreement, Cell
-from solvable.frame.conditions import above, at_least, at_most, between, one_of
+from solvable.frame.conditions import above, at_least, at_most, between, inside, not_, one_of
 from solvable.frame.estimates import Estimate, Slope
 from solvable.frame.points import Point
 from solvable.models.hierarchy.grammar.figures import ancestor_names, level_names
@@ -19,9 +19,8 @@ HIERARCHICAL = ("layerwise", "count-cluster", "cnn")
 ALONG = (AXIS.parameter, *AXIS.ignore)
 
 
-def classifies(setting: RandomHierarchyParameters) -> bool:
-    """Return True for classification with equally likely rules that carry a signal."""
-    return setting.task == "classification" and not setting.zipf and setting.ensemble != "latin"
+SIGNAL = {"task": "classification", "zipf": 0, "ensemble": not_("latin")}
+"""Classification with equally likely rules that carry a signal."""
 
 
 def log_strings(setting: RandomHierarchyParameters) -> float:
@@ -114,9 +113,8 @@ NETWORK_CLAIMS = (
         f"{NETWORK_PAPER}, Figure 9; derivations/hierarchy (5)", estimate=correlated_lead,
         apart=("ensemble",), fewest=2, within=0.2, power=0.5,
         because="0.2: at a few P* the hierarchy is not learned perfectly.",
-        where=(
-            {**EQUAL, "estimator": "cnn", "ratio": between(4, 64)}, lambda p: scarce(p.setting)
-        ),
+        where={**EQUAL, "estimator": "cnn", "ratio": between(4, 64),
+               "far more strings than samples": lambda p: scarce(p.setting)},
         missing="needed: estimator=cnn and ensemble=first,latin at a sample ratio of at least 4, far "
         "from all strings; run with --preset quick --set estimator=cnn ensemble=first,latin "
         "vocabulary=6 rules=6 sample_ratio=4"),
@@ -159,9 +157,7 @@ SPARSE_CLAIMS = (
         "leaf_counts", "derivations/hierarchy (36)", relative=True,
         within=lambda cell: 0.08 + 0.5 / cell.setting.vocabulary,
         because="8 %, plus 0.5/V: one grammar differs from the mean over grammars.",
-        where=lambda cell: classifies(cell.setting) and cell.expected >= 1.5, power=0.3,
-        missing="no point has so many strings that the counts of a leaf are 1.5 times those of sampling "
-        "alone; raise sample_ratio"),
+        where={**SIGNAL, "expected": at_least(1.5)}, power=0.3, missing="raise sample_ratio"),
     Estimate("blanks-multiply-strings",
         "With s_0 blanks per symbol a learner needs (s_0 + 1)^k times as many strings. The power k is 2 "
         "for convolutional networks at any depth and L without shared weights; it is s for tuples that "
@@ -170,21 +166,13 @@ SPARSE_CLAIMS = (
         estimate=sparsity_power, apart=(*ALONG, "blanks"), fewest=6, within=0.45, power=0.3,
         because="0.45: the power of networks is empirical, and crossings are interpolated between few "
         "sizes.",
-        where=lambda point: (
-            classifies(point.setting) and point.setting.ensemble == "first"
-            and point.setting.sparsity_power is not None
-        ),
+        where={**SIGNAL, "ensemble": "first", "sparsity_power": not_(None)},
         missing="needed: cnn, locally-connected or count-cluster with positions=first or pooled, at "
         "three numbers of blanks and on both sides of P*; run with --preset sparse"),
 )  # fmt: skip
 
 
-def has_statistics(cell: Cell) -> bool:
-    """Return True for classification with tuples that are correlated with the label."""
-    return cell.setting.task == "classification" and cell.setting.ensemble != "latin"
-
-
-STATISTICS = {"task=classification with a signal in single tuples": has_statistics}
+STATISTICS = {"task": "classification", "ensemble": not_("latin")}
 
 
 def finite_vocabulary(cell: Cell) -> float:
@@ -192,16 +180,11 @@ def finite_vocabulary(cell: Cell) -> float:
     return 0.05 + 0.5 / cell.setting.vocabulary
 
 
-def judged_rules(point: Point) -> bool:
-    """Return True for equally likely rules and far more strings than samples."""
-    return classifies(point.setting) and scarce(point.setting)
+JUDGED = {**SIGNAL, "far more strings than samples": lambda point: scarce(point.setting)}
 
 
-LEARNED = (
-    judged_rules,
-    # for blanks see the claims of sparse strings
-    {"ensemble": "first", "estimator": one_of(*HIERARCHICAL), "blanks": 0},
-)
+# for blanks see the claims of sparse strings
+LEARNED = {**JUDGED, "ensemble": "first", "estimator": one_of(*HIERARCHICAL), "blanks": 0}
 
 
 def rise(points: Sequence[Point]) -> tuple[float, float] | None:
@@ -267,9 +250,7 @@ def distinct_laws(points: Sequence[Point]) -> tuple[float, float] | None:
 
 def bounded(cell: Cell) -> bool:
     """Return True if each patch is frequent enough for the bound of Lemma 18 on its label law."""
-    setting = cell.setting
-    chosen = has_statistics(cell) and setting.ensemble == "first" and not setting.zipf
-    return chosen and cell.entry != 0 and cell.predicted("worst_error_bound") <= 0.5
+    return cell.entry != 0 and cell.predicted("worst_error_bound") <= 0.5
 
 
 CLAIMS = (
@@ -297,18 +278,16 @@ CLAIMS = (
         "arXiv:2601.19756, Proposition 19; derivations/hierarchy (33)",
         estimate=distinct_laws, apart=(*ALONG, "estimator", "positions"), within=0.05,
         because="0.05: in small vocabularies laws also coincide by relations between more symbols.",
-        where=(
-            {"task": "classification", "ensemble": "first", "depth": above(1),
-             "vocabulary": at_most(256), "rules": at_most(256)},
-            lambda point: point.setting.n_classes == point.setting.vocabulary,
-        ),
-        missing="needed: task=classification, ensemble=first, as many classes as symbols, depth above 1"),
+        where={"task": "classification", "ensemble": "first", "depth": above(1),
+               "vocabulary": at_most(256), "rules": at_most(256),
+               "as many classes as symbols": lambda p: p.setting.n_classes == p.setting.vocabulary}),
     Agreement("worst-error",
         "The worst error of a label law is below the corrected bound of Lemma 18.",
         "worst_error", "derivations/hierarchy (21)",
         expected="worst_error_bound", kind="at most", relative=True, within=0.05, power=0.7,
-        because="5 %: the bound holds with probability 0.95.", where=bounded, entry=level_names,
-        missing="no point has 8 |P| log(80 |P|) strings for |P| patches; raise sample_ratio"),
+        because="5 %: the bound holds with probability 0.95.", entry=level_names,
+        where={"task": "classification", "ensemble": "first", "zipf": 0,
+               "8 |P| log(80 |P|) strings for |P| patches": bounded}, missing="raise sample_ratio"),
     Estimate("hierarchy-learned",
         "The accuracy rises from near chance at a quarter of P* to near 1 at four times P*.",
         "arXiv:2307.02129, Equation 10; derivations/hierarchy (7)",
@@ -322,7 +301,7 @@ CLAIMS = (
         estimate=lead_over_kernel, apart=(*ALONG, "estimator", "positions"), fewest=2, within=0.55,
         power=0.6,
         because="0.55: kernels use the statistics of single patches, and are therefore above chance.",
-        where=(judged_rules, {"ratio": between(4, 64), "depth": at_least(3), "ensemble": "first"}),
+        where={**JUDGED, "ratio": between(4, 64), "depth": at_least(3), "ensemble": "first"},
         missing="needed: kernel and a hierarchical estimator at depth 3 or more and a sample ratio of at "
         "least 4, far from all strings"),
     Estimate("threshold",
@@ -367,8 +346,7 @@ CLAIMS = (
         "level_belief", "derivations/hierarchy (17)", within=0.035,
         because="0.035: the map replaces the beliefs of a level by their mean.",
         where={
-            "task": "denoising", "vocabulary": at_least(16),
-            "noise_level between 0 and 1": lambda cell: 0 < cell.setting.noise_level < 1,
+            "task": "denoising", "vocabulary": at_least(16), "noise_level": inside(0, 1),
         },
         entry=level_names, power=0.2,
         missing="run with --preset language"),

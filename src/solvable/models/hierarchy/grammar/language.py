@@ -265,14 +265,3 @@ def zipf_error(
     known = np.minimum(np.concatenate([[0.0], np.cumsum(law)]), 1.0)[learned]
     # error = (1 - 1/n_c) [1 - (sum of learned f_k)^(s^(L - 1))] (hierarchy 19)
     return np.asarray((1 - 1 / classes) * (1 - known ** float(branching) ** (depth - 1)))
-
-
-def sparse_threshold(
-    *, rules: int, branching: int, depth: int, classes: int, blanks: int, shared: bool
-) -> float:
-    """Samples that a network needs if every symbol hides among s_0 blanks, up to a prefactor."""
-    dense = threshold_samples(rules=rules, depth=depth, classes=classes)
-    # P* = (s_0 + 1)² n_c m^L with shared weights, s^(L/2) (s_0 + 1)^L n_c m^L without (hierarchy 28)
-    if shared:
-        return (blanks + 1.0) ** 2 * dense
-    return float(branching) ** (depth / 2) * (blanks + 1.0) ** depth * dense

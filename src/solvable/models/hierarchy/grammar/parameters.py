@@ -236,6 +236,7 @@ class RandomHierarchyParameters(Parameters):
     def sparsity_power(self) -> int | None:
         """Power k of the factor (s_0 + 1)^k by which blanks multiply the strings that a learner needs."""
         return {
+            # (hierarchy 28) for networks, (hierarchy 36) for counted tuples
             ("cnn", ""): 2,
             ("locally-connected", ""): self.depth,
             ("count-cluster", "pooled"): self.branching,

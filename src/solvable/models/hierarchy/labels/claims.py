@@ -7,29 +7,27 @@ from collections.abc import Sequence
 import numpy as np
 
 from solvable.frame.agreement import Agreement, Cell
+from solvable.frame.conditions import above, at_least, at_most
 from solvable.frame.estimates import Contrast, Estimate, Lead
 from solvable.frame.points import Point
 
 
-def few(point: Point) -> bool:
+def few(place: Cell | Point) -> bool:
     """Return True if few inputs are drawn twice, which is predicted for majorities only."""
-    products = point.setting.gate == "product"
-    return bool(point.setting.samples <= 2 ** (point.setting.dimension - (6 if products else 3)))
+    products = place.setting.gate == "product"
+    return bool(place.setting.samples <= 2 ** (place.setting.dimension - (6 if products else 3)))
 
 
-def sure(point: Point) -> bool:
-    """Return True if the features of no fit are uncertain, and few inputs are drawn twice."""
-    return few(point) and bool(point.predicted("uncertain_labels") <= 0.5)
+FEW = {"samples of at most 2^d / 64 (2^d / 8 for majorities)": few}
 
+SURE = {
+    **FEW,
+    "uncertain_labels": at_most(0.5),
+}
+"""The features of no fit are uncertain, and few inputs are drawn twice."""
 
-def certain(cell: Cell) -> bool:
-    """Return True if fluctuations of out-of-fold errors do not change the predicted error."""
-    return sure(cell.point) and cell.predicted("error_range") <= 0.005
-
-
-def certainly_accepted(cell: Cell) -> bool:
-    """Return True if fluctuations of out-of-fold errors do not change the accepted labels."""
-    return sure(cell.point) and cell.predicted("accepted_range") <= 0.005
+CERTAIN = {**SURE, "error_range": at_most(0.005)}
+"""Fluctuations of out-of-fold errors do not change the predicted error."""
 
 
 def spread(cell: Cell) -> float:
@@ -66,11 +64,7 @@ def power_of_depth(points: Sequence[Point]) -> tuple[float, float] | None:
     return measured_slope, expected_slope
 
 
-NEAR = (
-    "at every point a label has an out-of-fold error near the threshold, or samples exceed 2^d / 64 (2^d "
-    "/ 8 for majorities); "
-    "change samples"
-)
+NEAR = "change samples"
 REASON = (
     "The theory takes products of signs as Gaussian, and errors of accepted labels as independent."
 )
@@ -80,19 +74,20 @@ CLAIMS = (
     Agreement(
         "error",
         "The error of each level on fresh inputs equals the prediction.",
-        "error", "derivations/hierarchy (31)", within=0.015, because=REASON, where=certain,
+        "error", "derivations/hierarchy (31)", within=0.015, because=REASON, where=CERTAIN,
         missing=NEAR, entry="level", scatter=spread,
     ),
     Agreement(
         "out-of-fold-error",
         "The out-of-fold error of each level equals the prediction.",
-        "out_of_fold_error", "derivations/hierarchy (31), (32)", within=0.015, where=certain,
+        "out_of_fold_error", "derivations/hierarchy (31), (32)", within=0.015, where=CERTAIN,
         because=REASON, missing=NEAR, entry="level", scatter=spread,
     ),
     Agreement(
         "accepted",
         "The cascade accepts the predicted share of the labels of each level.",
-        "accepted", "derivations/hierarchy (29), (31)", within=0.08, where=certainly_accepted, power=0.3,
+        "accepted", "derivations/hierarchy (29), (31)", within=0.08, power=0.3,
+        where={**SURE, "accepted_range": at_most(0.005)},
         because="Errors of accepted labels are taken as independent, which changes few acceptances.",
         missing=NEAR, entry="level", scatter=lambda cell: 1.0,
     ),
@@ -101,7 +96,7 @@ CLAIMS = (
         "The error of the last level falls where the predicted number of samples accepts all levels.",
         "derivations/hierarchy (29), (31)", metric="last_error",
         across="last_required", along="samples", within=0.02, because=REASON,
-        where=(sure, {"gate": "product"}),
+        where={**SURE, "gate": "product"},
         missing="needs blocks for all levels, and samples on both sides of the required number",
     ),
     Estimate(
@@ -110,10 +105,7 @@ CLAIMS = (
         "of the depth.",
         "arXiv:2601.00455, Theorem 4.3; derivations/hierarchy (29), (31)", estimate=power_of_depth,
         apart=("depth", "samples"), fewest=6, within=0.15, because=REASON,
-        where=lambda point: (
-            point.setting.folds > 1 and point.setting.blocks >= point.setting.depth and few(point)
-            and point.setting.gate == "product"
-        ),
+        where={"folds": above(1), "blocks": at_least(1, "depth"), "gate": "product", **FEW},
         missing="fewer than three depths, up to three times the smallest, whose last level passes the "
         "error 1/4; run with --preset depth",
     ),
@@ -121,7 +113,7 @@ CLAIMS = (
         "held-out-predictions",
         "Predictions of held-out samples lower the error of the last level by the predicted amount.",
         "derivations/hierarchy (31), (32)", metric="last_error", of={"folds": 2}, over={"folds": 1},
-        least=0.05, within=0.01, power=0.2, because=REASON, where=sure,
+        least=0.05, within=0.01, power=0.2, because=REASON, where=SURE,
         missing="no pair of folds 1 and 2 has different predictions; run with --preset folds",
     ),
 )

@@ -15,31 +15,24 @@ from solvable.models.hierarchy.labels.parameters import LabelParameters
 PRESETS = {
     "quick": Preset(
         "Four levels of 16 labels over 20 inputs, after one to four blocks; half a minute.",
-        {"blocks": (1, 2, 3, 4), "samples": (60, 200, 300, 400, 600, 1150, 1350, 2000, 2800)},
+        "blocks=1,2,3,4 samples=60,200,300,400,600,1150,1350,2000,2800",
         replicates=4,
     ),
     "depth": Preset(
         "Hierarchies of one to four levels; half a minute.",
-        {"depth": (1, 2, 3, 4), "samples": (50, 80, 200, 300, 450, 800, 1100, 1400, 1700)},
+        "depth=1,2,3,4 samples=50,80,200,300,450,800,1100,1400,1700",
         replicates=4,
     ),
     "folds": Preset(
         "Held-out predictions against predictions of fitted samples; half a minute.",
-        {"folds": (1, 2), "samples": (300, 400, 600, 1150, 1350, 2000, 2800)},
+        "folds=1,2 samples=300,400,600,1150,1350,2000,2800",
         replicates=4,
     ),
     "majority": Preset(
         "Two levels of majorities of three over 14 inputs, after one and two blocks; half a minute.",
-        {"blocks": (1, 2), "samples": (150, 240, 360, 480, 800, 1100, 1250, 1500)},
+        "gate=majority dimension=14 labels=8 depth=2 folds=4 threshold=0.025 blocks=1,2 "
+        "samples=150,240,360,480,800,1100,1250,1500",
         replicates=16,
-        fixed={
-            "gate": "majority",
-            "dimension": 14,
-            "labels": 8,
-            "depth": 2,
-            "folds": 4,
-            "threshold": 0.025,
-        },
     ),
 }
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from solvable.frame.agreement import Agreement
+from solvable.frame.conditions import at_most
 from solvable.frame.estimates import Estimate
 from solvable.frame.points import Point
 
@@ -158,7 +159,7 @@ CLAIMS = (
         "the population loss from the same start.",
         f"{PAGE} (37)", within=0.05, because="5 %: only the mean effect of gradient noise is kept.",
         estimate=mean_loss_over("flow_loss"), power=0.15,
-        where=lambda point: much_left("flow_loss", 0.03)(point) and quiet(point),
+        where=(much_left("flow_loss", 0.03), quiet),
         missing="no point has a predicted flow_loss above 0.03 and features that gradient noise delays "
         "by up to 2.5 %; lower time or raise batch",
     ),
@@ -170,7 +171,7 @@ CLAIMS = (
         because="5 %: half for features that share students (at points where theory from the same starts "
         "predicts a larger effect, the claim is not made), half for gradient noise.",
         estimate=mean_loss_over("ode_loss"), power=0.15,
-        where=lambda point: much_left("ode_loss", 0.1)(point) and quiet(point) and independent(point),
+        where=(much_left("ode_loss", 0.1), quiet, independent),
         missing="no point has a predicted ode_loss above 0.1 that neither pairs of students nor gradient "
         "noise change by more than 2.5 %; lower time or features, raise dimension or batch",
     ),
@@ -182,9 +183,9 @@ CLAIMS = (
         expected=lambda point: 1 + np.atleast_1d(point.predicted("noise_delay")),
         because="5 %: of the delay by gradient noise only the first order is kept; the claim covers no "
         "feature for which it is above 5 %.",
-        where=lambda cell: cell.expected <= 1 + 2 * MOST_NEGLECTED, power=0.15,
-        missing="no point has a feature that every replicate learns and that gradient noise delays by "
-        "up to 5 %; raise time or batch",
+        where={"expected": at_most(1 + 2 * MOST_NEGLECTED)}, power=0.15,
+        missing="a feature that every replicate learns must be delayed by gradient noise by up to 5 %; "
+        "raise time or batch",
     ),
     Estimate(
         "law-of-starts",
@@ -199,7 +200,7 @@ CLAIMS = (
         "this number of features.",
         f"{PAGE} (32)", estimate=exponent_in(lambda setting: setting.time), apart=("time",), fewest=3,
         within=0.05, relative=True, because="5 %: the gradient is noisy.", power=0.2,
-        where=lambda point: not point.setting.tuned and between_escapes(point),
+        where=({"tuned": False}, between_escapes),
         missing="no setting has three times between the first and the last escape; add values of time",
     ),
     Estimate(
@@ -217,7 +218,7 @@ CLAIMS = (
         "number of features.",
         f"{PAGE} (32)", estimate=exponent_in_compute, apart=("width", "time"), fewest=6,
         within=0.05, relative=True, because="5 %: the gradient is noisy.", power=0.2,
-        where=lambda point: not point.setting.tuned,
+        where={"tuned": False},
         missing="no three values of the compute have wider and narrower networks than the best; run with "
         "--preset width",
     ),
@@ -227,7 +228,7 @@ CLAIMS = (
         "of the exponent in time.",
         f"{PAGE} (32)", estimate=exponent_in_samples, apart=("time",), fewest=3,
         within=0.05, relative=True, because="5 %: the gradient is noisy.", power=0.2,
-        where=lambda point: point.setting.tuned and between_escapes(point),
+        where=({"tuned": True}, between_escapes),
         missing="no setting with tuned=true has three times between the first and the last escape; run "
         "with --preset samples",
     ),

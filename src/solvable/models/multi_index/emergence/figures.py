@@ -107,7 +107,7 @@ PANELS = (
         "exponent in time.",
         along=Axis("time", "samples n", value=lambda setting: setting.samples),
         overlay=("width",),
-        when=lambda curve: curve.setting.tuned,
+        when={"tuned": True},
         y_scale="log",
     ),
 )

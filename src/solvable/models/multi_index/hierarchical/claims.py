@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from solvable.frame.agreement import Agreement, Cell, overlap_scatter
-from solvable.frame.conditions import above
+from solvable.frame.conditions import above, at_least, at_most, one_of
 from solvable.frame.estimates import Contrast, Estimate, Slope
 from solvable.frame.points import Point
 from solvable.models.multi_index.best_overlaps import oracle_ratio
@@ -17,22 +17,20 @@ from solvable.models.multi_index.overlaps import mapped_labels, permuted_edges
 
 PAGE = "derivations/multi-index"
 
-
-def above_threshold(cell: Cell) -> bool:
-    """Return True if there is one pass and n/d is at least 1.5 times the feature's threshold."""
-    if cell.setting.deflation:
-        return False
-    threshold = cell.predicted("threshold_ratio")
-    return bool(1.5 * threshold <= cell.setting.sample_ratio)
+SLOW = {"trained": True, "learning_rate": at_most(0.01)}
+"""Gradient descent on the first layer at a small learning rate."""
 
 
 def near_threshold(cell: Cell) -> bool:
-    """Return True if there is one pass, n/d is near the threshold, and the prediction is above chance."""
-    if cell.setting.deflation or above_threshold(cell):
-        return False
+    """Return True up to 1.5 times the threshold, which may be infinite (then NaN here)."""
+    return not cell.setting.sample_ratio >= 1.5 * cell.predicted("threshold_ratio")
+
+
+def above_chance(cell: Cell) -> bool:
+    """Return True if the prediction is above twice the overlap of random directions."""
     # Far below the threshold the predicted overlap is that of random directions, so that a comparison
     # tests nothing.
-    return cell.expected > max(0.15, 2 * share(cell))
+    return cell.expected > 2 * share(cell)
 
 
 def share(cell: Cell) -> float:
@@ -44,11 +42,6 @@ def outlying(cell: Cell) -> bool:
     """Return True if there is one pass and the predicted eigenvalue is 15 % or more beyond the edge."""
     edge, place = float(cell.point.predicted("bulk_edge")), cell.expected
     return not cell.setting.deflation and abs(place) > 1.15 * abs(edge) and place * edge > 0
-
-
-def bounded(cell: Cell) -> bool:
-    """Return True if the label map is bounded and n/d is at least 2, so that the bulk has two edges."""
-    return cell.setting.label_map in ("tanh", "square") and cell.setting.sample_ratio >= 2
 
 
 def over_permuted_edge(point: Point) -> np.ndarray | None:
@@ -63,11 +56,6 @@ def over_permuted_edge(point: Point) -> np.ndarray | None:
     # outlier, that end is random and may be the other one than predicted.
     edge = point.values("bulk_edge")
     return np.asarray(edge / np.where(edge > 0, high, low))
-
-
-def slowly_trained(cell: Cell) -> bool:
-    """Return True if a network was trained at a learning rate of at most 0.01."""
-    return bool(cell.setting.trained and cell.setting.learning_rate <= 0.01)
 
 
 def between_thresholds(point: Point) -> bool:
@@ -172,7 +160,7 @@ def threshold_power(points: Sequence[Point]) -> tuple[float, float] | None:
 
 
 def error_slope(points: Sequence[Point]) -> float:
-    """Slope of the logarithm of the measured error against that of n/d."""
+    """Slope of the logarithm of the measured error against that of n/d (multi-index 23)."""
     x = np.log([point.setting.sample_ratio for point in points])
     return float(np.polyfit(x, np.log([point.mean("subspace_error") for point in points]), 1)[0])
 
@@ -200,8 +188,8 @@ CLAIMS = (
         "squared_overlap", f"{PAGE} (7), (8), (24)", within=0.03, entry="feature",
         scatter=overlap_scatter,
         because="0.03: the theory neglects terms of order 1/d and the mixing of features near the edge.",
-        where=above_threshold,
-        missing="no feature has a threshold below sample_ratio / 1.5; raise sample_ratio",
+        where={"deflation": 0, "sample_ratio": at_least(1.5, "threshold_ratio")},
+        missing="raise sample_ratio",
     ),
     Agreement(
         "overlap-near-threshold",
@@ -209,8 +197,9 @@ CLAIMS = (
         "dimension.",
         "squared_overlap", f"{PAGE} (24)", within=0.08, entry="feature", scatter=overlap_scatter,
         because="0.08: the theory orders eigenvalues near the edge by their means.",
-        where=near_threshold, power=0.5,
-        missing="no feature near its threshold has a predicted overlap above chance; lower sample_ratio",
+        where={"deflation": 0, "expected": above(0.15), "n/d below 1.5 times a threshold": near_threshold,
+               "an overlap above twice that of random directions": above_chance},
+        missing="lower sample_ratio", power=0.5,
     ),
     Agreement(
         "overlap-deflated",
@@ -229,9 +218,9 @@ CLAIMS = (
         "permuted-edge",
         "With permuted labels the edge of the spectrum equals the predicted edge at the same end.",
         over_permuted_edge, f"{PAGE} (7)", within=lambda cell: cell.setting.dimension ** (-2 / 3),
-        expected=1.0, relative=True, where=bounded,
+        expected=1.0, relative=True,
+        where={"label_map": one_of("tanh", "square"), "sample_ratio": at_least(2)}, power=0.15,
         because="d^(-2/3): the largest of d eigenvalues fluctuates by this order.",
-        missing="no point has label_map tanh or square and n/d of at least 2", power=0.15,
     ),
     Agreement(
         "subspace-error", "The weighted error of the subspace equals the prediction.",
@@ -355,9 +344,7 @@ CLAIMS = (
         "spectral estimator detects on the same samples.",
         "estimator_overlap", f"{PAGE} (33)", within=0.02, power=0.1,
         because="0.02: at a finite learning rate the output of the network is not 0.",
-        where=slowly_trained,
-        missing="no network was trained at a small learning rate; set learning_rate=0.01, deflation=0 "
-        "and n up to trained_samples",
+        where=SLOW, missing="set learning_rate=0.01, deflation=0 and n up to trained_samples",
     ),
     Agreement(
         "gradient-overlap",
@@ -366,8 +353,7 @@ CLAIMS = (
         "gradient_overlap", f"{PAGE} (24), (33)", within=0.03,
         entry="feature", scatter=overlap_scatter,
         because="0.03: the theory neglects terms of order 1/d and the mixing of features near the edge.",
-        where=lambda cell: slowly_trained(cell) and cell.expected > 2 * share(cell),
-        missing="no network was trained at a small learning rate with an overlap above chance; set "
-        "learning_rate=0.01 and raise sample_ratio",
+        where={**SLOW, "an overlap above twice that of random directions": above_chance},
+        missing="set learning_rate=0.01 and raise sample_ratio",
     ),
 )

@@ -7,11 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from solvable.frame.curves import Axis, Curve
+from solvable.frame.conditions import above, not_
+from solvable.frame.curves import Axis
 from solvable.frame.panels import Panel
 from solvable.frame.points import Point
 from solvable.frame.traces import Trace
-from solvable.models.multi_index.hierarchical.claims import thresholds_measured
+from solvable.models.multi_index.hierarchical.claims import SLOW, thresholds_measured
 
 ERROR = Panel(
     "subspace-error",
@@ -32,7 +33,7 @@ RISK = Panel(
     "Excess risk of a ridge readout on the estimated directions, measured against labels without noise. "
     "The prediction accounts for fitting the readout to the same samples as the directions.",
     overlay=("deflation", "readout"),
-    when=lambda curve: curve.setting.readout != "none",
+    when={"readout": not_("none")},
     y_scale="log",
 )
 
@@ -81,11 +82,6 @@ def middle_place(places: Sequence[float]) -> list[float]:
     return [places[(2 * len(places)) // 3]]
 
 
-def one_pass(curve: Curve) -> bool:
-    """Return True for curves that have no second pass on the residuals."""
-    return not curve.setting.deflation
-
-
 def measured_thresholds(point: Point) -> tuple[np.ndarray, np.ndarray]:
     """Mean and standard error of the threshold of each feature, from measured overlaps."""
     values = thresholds_measured(point)
@@ -107,7 +103,7 @@ THRESHOLDS = Panel(
     against=ranks,
     at=middle_place,
     x_label="feature k",
-    when=one_pass,
+    when={"deflation": 0},
     x_scale="log",
     y_scale="log",
 )
@@ -120,11 +116,6 @@ def found(point: Point) -> bool:
     return not point.refused and bool(point.setting.sample_ratio >= 2 * first)
 
 
-def slow(point: Point) -> bool:
-    """Return True if a network was trained at a learning rate of at most 0.01."""
-    return point.setting.trained and bool(point.setting.learning_rate <= 0.01)
-
-
 OVERLAP = Panel(
     "overlap",
     "Overlap of each feature against samples",
@@ -133,7 +124,7 @@ OVERLAP = Panel(
     "Squared projection of each true direction on the span of the leading p eigenvectors. Vertical "
     "lines: thresholds of the features for this label map in the limit of many dimensions.",
     markers={"threshold_ratio": ""},
-    when=one_pass,
+    when={"deflation": 0},
     y_range=(-0.02, 1.02),
 )
 
@@ -145,7 +136,7 @@ PANELS = (
         title="Overlap of each feature after a second pass",
         caption="Squared projection of each true direction on the span of the estimated directions "
         "after a second pass on the residuals. Vertical lines: thresholds of one pass.",
-        when=lambda curve: not one_pass(curve),
+        when={"deflation": above(0)},
     ),
     ERROR,
     GAP,
@@ -157,7 +148,7 @@ PANELS = (
         "eigenvalue of the second moment",
         [Trace("eigenvalues", "eigenvalue"), Trace("bulk_edge", "edge", dashed=True, colour=7)],
         "Eigenvalues farthest from the bulk. Dashed: edge of the spectrum with permuted labels.",
-        when=one_pass,
+        when={"deflation": 0},
         where=found,
     ),
     Panel(
@@ -168,8 +159,8 @@ PANELS = (
         "Squared projection of each true direction on the p leading directions in which ten steps of "
         "gradient descent change the first layer of a quadratic network. Lines: prediction for the "
         "spectral estimator.",
-        when=one_pass,
-        where=slow,
+        when={"deflation": 0},
+        where=SLOW,
         y_range=(-0.02, 1.02),
     ),
     Panel(
@@ -182,8 +173,8 @@ PANELS = (
         "spectral estimator.",
         along=Axis("learning_rate", "learning rate"),
         at=lambda places: places[-1:],
-        when=one_pass,
-        where=lambda point: point.setting.trained,
+        when={"deflation": 0},
+        where={"trained": True},
         x_scale="log",
         y_range=(-0.02, 1.02),
     ),

@@ -169,6 +169,7 @@ def _thresholds(channel: AdditiveChannel, label_map: str, dimension: int) -> Met
         along = np.einsum("ak,mab,bk->mk", rotation, moments.cross, rotation, optimize=True)
         law = type(law)(T, moments.probabilities, np.maximum(1 + along, 0.0))
     bounded = label_map in ("tanh", "square")
+    # 1 / alpha_k = E[T² / (lambda - T)²] = E[T G_kk / (lambda - T)]   (multi-index 21)
     ratios = emergence_ratio(law, dimension=None if bounded else dimension)
     return {
         "threshold_ratio": listed(ratios),

@@ -7,12 +7,22 @@ from collections.abc import Sequence
 import numpy as np
 
 from solvable.frame.agreement import Agreement, Cell, overlap_scatter
+from solvable.frame.conditions import above, at_least, inside, one_of
 from solvable.frame.estimates import Estimate
 from solvable.frame.points import Point
 
 PAPER = "arXiv:2603.17896, Section 4"
 
 PAGE = "derivations/multi-index"
+
+# Finite dimension rounds the transition. For eight directions of he2 in 60 dimensions, the estimate is
+# 0.79 times the threshold if n/d is 1.37 times the threshold, and 1.09 times if n/d is 2.7 times.
+SHOWS_THRESHOLD = {
+    "label_map": "optimal",
+    "sample_ratio": above(1.5, "optimal_threshold_ratio"),
+    "single_overlap": inside(0.4, 0.95),
+}
+"""Points at which the measured overlap of the best label map determines the map's threshold."""
 
 
 def share(cell: Cell) -> float:
@@ -23,22 +33,6 @@ def share(cell: Cell) -> float:
 def odd(cell: Cell) -> bool:
     """Return True if the sum of directions and the single directions have different moments."""
     return bool(cell.setting.model.pair.any())
-
-
-def clear(cell: Cell) -> bool:
-    """Return True if directions are predicted to be clear outliers of a bounded label map."""
-    # The best map has rare values of -1e4, which shift all eigenvalues.
-    bounded = cell.setting.label_map in ("tanh", "square")
-    return bounded and cell.predicted("single_overlap") > 0.7
-
-
-def shows_threshold(place: Cell | Point) -> bool:
-    """Return True if the measured overlap of the best label map determines the map's threshold."""
-    # Finite dimension rounds the transition. For eight directions of he2 in 60 dimensions, the estimate
-    # is 0.79 times the threshold if n/d is 1.37 times the threshold, and 1.09 times if n/d is 2.7 times.
-    beyond = place.setting.sample_ratio > 1.5 * float(place.predicted("optimal_threshold_ratio"))
-    best = place.setting.label_map == "optimal"
-    return best and beyond and 0.4 < float(place.predicted("single_overlap")) < 0.95
 
 
 def thresholds_measured(point: Point) -> np.ndarray:
@@ -139,9 +133,9 @@ CLAIMS = (
         "sum_overlap", f"{PAGE} (8), (16), (24)", within=lambda cell: 0.04 + 0.2 * share(cell),
         because="0.04 for the approximate profile at the threshold, and terms of order p/d.",
         scatter=overlap_scatter,
-        where=lambda cell: odd(cell) and cell.expected > 2 * share(cell),
-        missing="every link is even, or no sum has a predicted overlap above chance; run with --preset "
-        "odd",
+        where={"a link that is not even": odd,
+               "a sum with twice the overlap of chance": lambda c: c.expected > 2 * share(c)},
+        missing="run with --preset odd",
     ),
     Agreement(
         "place-of-the-outliers",
@@ -149,9 +143,9 @@ CLAIMS = (
         mean_eigenvalue, f"{PAGE} (7)", expected=lambda point: np.mean(point.predicted("eigenvalues")),
         within=lambda cell: 0.05 + share(cell), relative=True,
         because="5 % for finite d, and terms of order p/d for p equal directions.",
-        where=clear, power=0.2,
-        missing="no even link has a predicted overlap above 0.7 with the map tanh or square; run with "
-        "--preset maps",
+        # The best map has rare values of -1e4, which shift all eigenvalues.
+        where={"label_map": one_of("tanh", "square"), "single_overlap": above(0.7)}, power=0.2,
+        missing="run with --preset maps",
     ),
     Agreement(
         "constant",
@@ -160,10 +154,8 @@ CLAIMS = (
         within=0.12,
         because="Exact thresholds of four directions are up to 7 % lower; terms of order p/d.",
         relative=True, power=0.3,
-        where=lambda cell: shows_threshold(cell) and cell.setting.directions >= 4 and not odd(cell),
-        missing="no point with an even link, four or more directions and label_map=optimal has a "
-        "predicted overlap of 0.4 to 0.95 above 1.5 times the threshold; set label_map=optimal or "
-        "raise sample_ratio",
+        where={**SHOWS_THRESHOLD, "directions": at_least(4), "an even link": lambda c: not odd(c)},
+        missing="set label_map=optimal or raise sample_ratio",
     ),
     Estimate(
         "growth-with-directions",
@@ -171,7 +163,7 @@ CLAIMS = (
         "exponent beta.",
         f"{PAPER}; {PAGE} (17), (18)", estimate=growth_with_directions,
         apart=("sample_ratio", "directions"),
-        where=shows_threshold, within=0.08, relative=True,
+        where=SHOWS_THRESHOLD, within=0.08, relative=True,
         because="8 %: thresholds of few directions are below their leading order.", power=0.3,
         missing="no two curves with label_map=optimal differ only in their number of directions, by a "
         "factor of four, with overlaps of 0.4 to 0.95 above the threshold; run with --preset quick",

@@ -6,43 +6,29 @@ from solvable.frame.curves import Axis
 from solvable.frame.system import Preset, System
 from solvable.models.multi_index.separable.parameters import SeparableParameters
 
-RATIOS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0)
-
 PRESETS = {
     "quick": Preset(
         "Two, four and eight directions with exponents 1 (he2) and 2 (cosmix); half a minute.",
-        {"link": ("he2", "cosmix"), "directions": (2, 4, 8), "sample_ratio": RATIOS[1:]},
+        "link=he2,cosmix directions=2,4,8 sample_ratio=2.0,4.0,8.0,16.0,32.0,64.0,128.0,256.0",
         replicates=7,
     ),
     "maps": Preset(
         "Label maps that do not use the target against the best one; tanh never finds cosmix; half a "
         "minute.",
-        {
-            "link": ("he2", "cosmix"),
-            "label_map": ("tanh", "square", "optimal"),
-            "sample_ratio": RATIOS[1:],
-        },
+        "link=he2,cosmix label_map=tanh,square,optimal "
+        "sample_ratio=2.0,4.0,8.0,16.0,32.0,64.0,128.0,256.0",
         replicates=6,
     ),
     "odd": Preset(
         "Links tanh and relu, which show the sum of all directions first; a minute.",
-        {
-            "link": ("tanh", "relu"),
-            "directions": (2, 4),
-            "dimension": (80,),
-            "label_map": ("optimal", "square"),
-            "sample_ratio": RATIOS,
-        },
+        "link=tanh,relu directions=2,4 dimension=80 label_map=optimal,square "
+        "sample_ratio=1.0,2.0,4.0,8.0,16.0,32.0,64.0,128.0,256.0",
         replicates=4,
     ),
     "paper": Preset(
         "Up to sixteen directions in 200 dimensions; a few minutes.",
-        {
-            "link": ("he2", "cosmix"),
-            "dimension": (200,),
-            "directions": (2, 4, 8, 16),
-            "sample_ratio": (*RATIOS, 512.0),
-        },
+        "link=he2,cosmix dimension=200 directions=2,4,8,16 "
+        "sample_ratio=1.0,2.0,4.0,8.0,16.0,32.0,64.0,128.0,256.0,512.0",
         replicates=8,
     ),
 }

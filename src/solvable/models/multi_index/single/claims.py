@@ -8,7 +8,7 @@ from math import inf
 import numpy as np
 
 from solvable.frame.agreement import Agreement, Cell, overlap_scatter
-from solvable.frame.conditions import above, at_least, one_of
+from solvable.frame.conditions import above, at_least, below, inside, one_of
 from solvable.frame.estimates import Contrast, Estimate, Lead
 from solvable.frame.points import Point
 from solvable.models.multi_index.equal_directions import large_noise_information_ratio
@@ -17,33 +17,10 @@ from solvable.models.multi_index.exponents import exponents_of
 PAGE = "derivations/multi-index"
 
 
-def of(*estimators: str) -> Callable[[Cell], bool]:
-    """Select cells of these estimators if they have a spectrum (not the linear estimator)."""
-    return lambda cell: cell.setting.estimator in estimators and not cell.setting.linear
-
-
-def away_from_jumps(cell: Cell) -> bool:
-    """Return True for AMP away from its threshold and from jumps, where finite-size effects are small."""
-    setting = cell.setting
-    if setting.estimator != "amp" or not cell.predicted("steepness") < 0.1:
-        return False
+def away_from_threshold(cell: Cell) -> bool:
+    """Return True away from the threshold, where finite-size effects are small."""
     threshold = cell.predicted("threshold_ratio")
-    return not 0.6 * threshold < setting.sample_ratio < 1.3 * threshold
-
-
-def in_the_gap(cell: Cell) -> bool:
-    """Return True if message passing should keep a good start but find nothing from its own start."""
-    if cell.setting.estimator != "amp":
-        return False
-    lost = cell.predicted("squared_overlap") < 0.02 and cell.expected > 0.6
-    return bool(
-        lost and cell.setting.sample_ratio > 1.1 * cell.predicted("information_threshold_ratio")
-    )
-
-
-def curved(point: Point) -> bool:
-    """Return True if labels do not depend on the direction's sign, or the estimator ignores it."""
-    return not point.setting.linear
+    return not 0.6 * threshold < cell.setting.sample_ratio < 1.3 * threshold
 
 
 def algorithm_threshold(point: Point) -> np.ndarray:
@@ -68,15 +45,6 @@ def _large_noise(point: Point, overlaps: np.ndarray) -> np.ndarray:
     link, q = point.setting.channel.links[0], np.clip(overlaps, 1e-6, 0.9999)
     # Delta = alpha (1 - q) kappa'(q) / q, in units of the link   (multi-index 15)
     return np.asarray(point.setting.sample_ratio * (1 - q) * link.correlation_slope(q) / q)
-
-
-def shows_algorithm(point: Point) -> bool:
-    """Return True for the best label map at large noise, if its overlap determines the threshold."""
-    setting = point.setting
-    if setting.estimator != "optimal" or setting.linear or not setting.noise >= LARGE_NOISE:
-        return False
-    beyond = setting.sample_ratio > 1.5 * float(point.predicted("threshold_ratio"))
-    return beyond and 0.3 < float(point.predicted("squared_overlap")) < 0.95
 
 
 def shows_information(point: Point) -> bool:
@@ -123,6 +91,12 @@ def noise_sensitivity(point: Point) -> float:
 LARGE_NOISE = 5.0
 """Noise from which thresholds of bounded links follow the large-noise laws."""
 
+SHOWS_ALGORITHM = {
+    "estimator": "optimal", "linear": False, "noise": at_least(LARGE_NOISE),
+    "sample_ratio": above(1.5, "threshold_ratio"), "squared_overlap": inside(0.3, 0.95),
+}  # fmt: skip
+"""The best label map at large noise, with an overlap that determines the threshold."""
+
 NO_PAIR = (
     "no setting has both estimators {} and {} with a predicted difference of 0.03; run with "
     "--preset quick"
@@ -137,8 +111,7 @@ CLAIMS = (
         "below, at and above the threshold.",
         "squared_overlap", f"{PAGE} (7), (8), (24)", within=0.04, scatter=overlap_scatter,
         because="Corrections of relative order 1/d, and the approximate profile at the threshold.",
-        where=of("optimal", "tanh", "square", "identity"),
-        missing="no point has the estimator optimal, tanh, square or identity with E[z | y] = 0",
+        where={"estimator": one_of("optimal", "tanh", "square", "identity"), "linear": False},
     ),
     Agreement(
         "overlap-of-linearised-message-passing",
@@ -153,9 +126,9 @@ CLAIMS = (
         "The overlap of Bayes message passing equals the fixed point of state evolution.",
         "squared_overlap", f"{PAGE} (12), (13)", within=0.05, scatter=overlap_scatter,
         because="Terms of order d^(-1/2); points near a jump are left out.",
-        where=away_from_jumps,
-        missing="no point of the estimator amp is away from the threshold and from jumps; widen "
-        "sample_ratio",
+        where={"estimator": "amp", "steepness": below(0.1),
+               "sample_ratio below 0.6 or above 1.3 times the threshold": away_from_threshold},
+        missing="widen sample_ratio",
     ),
     Agreement(
         "linear-where-signs-are-told",
@@ -208,7 +181,7 @@ CLAIMS = (
         "message passing by the predicted difference.",
         f"{PAGE} (9), (11)", metric="squared_overlap", of={"estimator": "optimal"},
         over={"estimator": "lamp"}, least=0.03, within=0.25, relative=True,
-        because="25 % of the predicted difference.", where=curved, power=0.5,
+        because="25 % of the predicted difference.", where={"linear": False}, power=0.5,
         missing=NO_PAIR.format("optimal", "lamp"),
     ),
     Lead(
@@ -217,7 +190,7 @@ CLAIMS = (
         "difference.",
         f"{PAGE} (9), (13)", metric="squared_overlap", of={"estimator": "amp"},
         over={"estimator": "optimal"}, least=0.03, within=0.25, relative=True,
-        because="25 % of the predicted difference.", where=curved, power=0.5,
+        because="25 % of the predicted difference.", where={"linear": False}, power=0.5,
         missing=NO_PAIR.format("amp", "optimal"),
     ),
     Agreement(
@@ -225,8 +198,10 @@ CLAIMS = (
         "Between the information-theoretic and the algorithmic threshold, message passing from a start "
         "near the direction keeps the predicted overlap, while an uninformed start finds nothing.",
         "informed_overlap", f"arXiv:2603.17896, Theorem 3.2; {PAGE} (13)", within=0.05,
-        scatter=overlap_scatter, because="Terms of order d^(-1/2).", where=in_the_gap,
-        missing="no point of the estimator amp is between the two thresholds; run with --preset quick",
+        scatter=overlap_scatter, because="Terms of order d^(-1/2).",
+        where={"estimator": "amp", "squared_overlap": below(0.02), "expected": above(0.6),
+               "sample_ratio": above(1.1, "information_threshold_ratio")},
+        missing="run with --preset quick",
     ),
     Estimate(
         "algorithms-against-noise",
@@ -234,7 +209,7 @@ CLAIMS = (
         "sensitivity exponent beta.",
         f"arXiv:2603.17896, Theorem 3.2; {PAGE} (14)",
         estimate=noise_power("squared_overlap", algorithm_threshold, noise_sensitivity),
-        apart=("noise", "sample_ratio"), where=shows_algorithm, within=0.15, relative=True, power=0.4,
+        apart=("noise", "sample_ratio"), where=SHOWS_ALGORITHM, within=0.15, relative=True, power=0.4,
         because="15 %: at noise 7 thresholds are 12 % below the large-noise law.",
         missing="no link has overlaps of 0.3 to 0.95 at two noises of 5 or more that differ by a factor "
         "of 2; run with --preset noise",

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
+from solvable.frame.conditions import covers, one_of
 from solvable.frame.curves import Axis, Curve
 from solvable.frame.panels import Panel
 from solvable.frame.points import Point
 from solvable.frame.traces import Trace
 from solvable.models.multi_index.single.claims import (
+    SHOWS_ALGORITHM,
     algorithm_threshold,
     information_threshold,
-    shows_algorithm,
     shows_information,
 )
 from solvable.plots.figure import Marker
@@ -47,11 +49,6 @@ def thresholds(curves: Sequence[Curve]) -> list[Marker]:
     if len(found) == 2 and abs(found[0].x - found[1].x) < 0.01 * found[0].x:
         return [replace(found[0], label="algorithms and information")]
     return found
-
-
-def spectral(*estimators: str) -> Callable[[Curve], bool]:
-    """Select curves of these estimators if they have a spectrum (not the linear estimator)."""
-    return lambda curve: curve.setting.estimator in estimators and not curve.setting.linear
 
 
 def mean_threshold(
@@ -98,7 +95,7 @@ PANELS = (
         [Trace("outlier", "outlier"), Trace("bulk_edge", "edge")],
         "For the best label map the outlier stays at 1 while the edge decreases. For other maps the "
         "outlier separates from the edge.",
-        when=spectral("optimal", "tanh", "square", "identity"),
+        when={"estimator": one_of("optimal", "tanh", "square", "identity"), "linear": False},
     ),
     Panel(
         "disc",
@@ -106,7 +103,7 @@ PANELS = (
         "modulus of the eigenvalue",
         [Trace("outlier", "outlier"), Trace("bulk_edge", "radius of the disc")],
         "The outlier is n/d divided by the threshold. The radius of the disc is its square root.",
-        when=spectral("lamp"),
+        when={"estimator": "lamp", "linear": False},
         y_scale="log",
     ),
     Panel(
@@ -119,7 +116,7 @@ PANELS = (
         ],
         "Where the two differ, the samples determine the direction but no known efficient algorithm "
         "finds it.",
-        when=lambda curve: curve.setting.estimator == "amp",
+        when={"estimator": "amp"},
         markers={"threshold_ratio": "algorithms", "information_threshold_ratio": "information"},
         y_range=(-0.02, 1.02),
     ),
@@ -132,7 +129,7 @@ PANELS = (
                 "threshold_ratio",
                 "threshold",
                 shown=of_estimator("optimal"),
-                reduce=mean_threshold(shows_algorithm, algorithm_threshold),
+                reduce=mean_threshold(partial(covers, SHOWS_ALGORITHM), algorithm_threshold),
             ),
             Trace(
                 "information_threshold_ratio",
@@ -147,9 +144,7 @@ PANELS = (
         "message passing that starts near the direction.",
         along=Axis("noise", "noise variance", resolution=9, margin=1.2),
         overlay=("link", "estimator"),
-        when=lambda curve: (
-            curve.setting.estimator in ("optimal", "amp") and not curve.setting.linear
-        ),
+        when={"estimator": one_of("optimal", "amp"), "linear": False},
         y_scale="log",
     ),
 )

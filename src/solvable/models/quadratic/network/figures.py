@@ -8,6 +8,7 @@ from itertools import groupby
 
 import numpy as np
 
+from solvable.frame.conditions import above
 from solvable.frame.curves import Curve, varying, words_of
 from solvable.frame.panels import Panel
 from solvable.frame.points import Point
@@ -194,7 +195,7 @@ PANELS = (
         "The samples of the other figures, with labels without noise, fitted at the penalty "
         f"{NOISELESS_PENALTY:g}. Above the threshold the error is proportional to the squared penalty.",
         markers=recovery_threshold, overlay=OVERLAY, y_scale="log", y_range=_log_range,
-        when=lambda curve: curve.setting.low_rank and curve.setting.noiseless_samples > 0,
+        when={"low_rank": True, "noiseless_samples": above(0)},
     ),
     Panel(
         "error-parts", "Parts of the error", "part of the matrix error R",
@@ -204,7 +205,7 @@ PANELS = (
         "Parts of arXiv:2509.24882, Result 3, which treats bulk and spikes as separate. Their sum "
         "equals the error where the bulk is cut, and exceeds the error elsewhere.",
         markers=thresholds, y_scale="log", y_range=_log_range,
-        when=lambda curve: curve.setting.target == "power-law",
+        when={"target": "power-law"},
     ),
     Panel(
         "train-error", "Training error", "training error (mean squared)",

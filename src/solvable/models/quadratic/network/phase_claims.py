@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from solvable.frame.agreement import Agreement, Cell
-from solvable.frame.conditions import covers, not_
+from solvable.frame.conditions import not_
 from solvable.frame.estimates import Estimate, Slope
 from solvable.frame.points import Point
 from solvable.models.quadratic.network.spectral_phase import measured_phase
+from solvable.models.quadratic.phase_diagram import WINDOW, exponent_claim
 
 PAPER = "arXiv:2509.24882"
-
-WINDOW = 0.12
-"""Largest distance of the predicted slope at this dimension from the exponent of a phase."""
-
 
 CLEAR = 0.25
 """Smallest change of the logarithm of a field, to another kind of spectrum, of a clear kind."""
@@ -41,17 +39,6 @@ GIVEN = {"regularisation_unit": not_("best")}
 def near(point: Point, exponent: float) -> bool:
     """Return True if the predicted slope at this dimension is close to the exponent of the limit."""
     return expands(point) and bool(abs(point.predicted("local_exponent") - exponent) <= WINDOW)
-
-
-def in_phase(phase: str) -> Callable[[Point], bool]:
-    """Return the test whether a point follows the power law of a phase at a given penalty."""
-
-    def where(point: Point) -> bool:
-        if point.prediction.get("scaling_phase") != phase or not covers(GIVEN, point):
-            return False
-        return near(point, float(point.predicted("phase_exponent")))
-
-    return where
 
 
 def minimax_exponent(setting: Any) -> float:
@@ -139,21 +126,11 @@ def share_of_right_kinds(points: Sequence[Point]) -> tuple[float, float] | None:
     return (float(np.mean(known)), 1.0) if known else None
 
 
-def _power_of_n(point: Point) -> float:
-    return float(point.setting.ratio ** point.predicted("phase_exponent"))
-
-
-def _exponent(phase: str, statement: str, law: str) -> Slope:
-    return Slope(
-        f"exponent-{phase}", statement, f"{PAPER}, Result 1; {law}", metric="matrix_error",
-        expected=_power_of_n, along="sample_ratio", ignore=("samples",), where=in_phase(phase),
-        within=0.15, power=0.3,
-        because="The slope at this dimension differs by up to 0.12 from the exponent.",
-        missing=f"no curve has three sample sizes in phase {phase}, a factor of 2 apart, where the "
-        "predicted slope is within 0.12 of the exponent; run with --preset phases",
-    )  # fmt: skip
-
-
+_exponent = partial(
+    exponent_claim, metric="matrix_error", along="sample_ratio", ignore=("samples",),
+    expected=lambda point: float(point.setting.ratio ** point.predicted("phase_exponent")),
+    where={**GIVEN, "a first order in 1/d of at most a quarter": expands},
+)  # fmt: skip
 LAWS = "derivations/quadratic (25), (26), (27)"
 NEAR = "derivations/quadratic (22)"
 
@@ -177,8 +154,8 @@ PHASE_CLAIMS = (
         missing="no point of a power law with label noise lies deep inside a phase; run with "
         "--preset phases",
     ),
-    _exponent("II", "In phase II the error falls as n^-(2 - 1/gamma).", LAWS),
-    _exponent("III", "In phase III the error falls as n^-2.", LAWS),
+    _exponent("II", "In phase II the error falls as n^-(2 - 1/gamma).", f"{PAPER}, Result 1; {LAWS}"),
+    _exponent("III", "In phase III the error falls as n^-2.", f"{PAPER}, Result 1; {LAWS}"),
     Slope(
         "slope-IV", "In phase IV the slope of the error in n is the predicted one at this dimension, "
         "which tends to -1 + 1/(2 gamma).", f"{PAPER}, Result 1; {LAWS}", metric="matrix_error",
@@ -188,8 +165,8 @@ PHASE_CLAIMS = (
         missing="no curve has three sample sizes in phase IV, a factor of 2 apart; run with --preset "
         "dimensions",
     ),
-    _exponent("VIa", "In phase VIa the error falls as 1/n.", NEAR),
-    _exponent("VIb", "In phase VIb the error falls as 1/n.", LAWS),
+    _exponent("VIa", "In phase VIa the error falls as 1/n.", f"{PAPER}, Result 1; {NEAR}"),
+    _exponent("VIb", "In phase VIb the error falls as 1/n.", f"{PAPER}, Result 1; {LAWS}"),
     Slope(
         "harmful-overfitting", "In phase V the error rises with n, with the slope predicted at this "
         "dimension.", f"{PAPER}, Result 1; {NEAR}", metric="matrix_error",

@@ -12,7 +12,7 @@ from solvable.frame.points import Point
 from solvable.frame.traces import Trace
 from solvable.models.quadratic.network.phase_laws import QuadraticPhase
 from solvable.models.quadratic.network.phases import PowerLawPhases
-from solvable.models.quadratic.network.recovery_claims import at_interpolation, crossing, low_rank
+from solvable.models.quadratic.network.recovery_claims import LOW_RANK, at_interpolation, crossing
 from solvable.models.quadratic.phase_diagram import diagram, settings_by_phase
 from solvable.plots.figure import Figure, Series
 
@@ -125,7 +125,7 @@ PHASE_PANELS = (
         [Trace("matrix_error", "")],
         "At 1 the penalty is the predicted one of least error at each sample size.",
         along=Axis("regularisation", "penalty / best penalty"),
-        where=lambda point: point.setting.regularisation_unit == "best", x_scale="log", y_scale="log",
+        where={"regularisation_unit": "best"}, x_scale="log", y_scale="log",
     ),
     Panel(
         "peak", "Height of the interpolation peak", "matrix error R",
@@ -146,6 +146,6 @@ PHASE_PANELS = (
         "Without label noise. Points: sample ratio at which the error falls below 1 % of that of "
         "learning nothing. The conjecture is that of arXiv:2601.10483 for a network of network_ratio "
         "units per coordinate.",
-        along=Axis("width_ratio", "width ratio of the target (p*/d)", scale="linear"), where=low_rank,
+        along=Axis("width_ratio", "width ratio of the target (p*/d)", scale="linear"), where=LOW_RANK,
     ),
 )  # fmt: skip

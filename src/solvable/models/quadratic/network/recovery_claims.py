@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from solvable.frame.agreement import Agreement
+from solvable.frame.conditions import at_least, at_most
 from solvable.frame.estimates import Estimate, Slope
 from solvable.frame.points import Point
 from solvable.models.quadratic.network.solutions import NOISELESS_PENALTY
@@ -45,11 +46,11 @@ def wide(point: Point) -> bool:
     return bool((point.values("rank_fraction") * point.setting.dimension <= width).all())
 
 
-def low_rank(point: Point) -> bool:
-    """Return True for a low-rank target without label noise and a small penalty."""
-    setting = point.setting
-    exact = setting.noise == 0 and setting.regularisation <= NOISELESS_PENALTY
-    return bool(exact and setting.low_rank and setting.regularisation_unit == "one")
+LOW_RANK = {
+    "low_rank": True, "noise": 0, "regularisation": at_most(NOISELESS_PENALTY),
+    "regularisation_unit": "one",
+}  # fmt: skip
+"""A low-rank target without label noise and a small penalty."""
 
 
 def crossing(points: Sequence[Point], *, predicted: bool = False) -> float:
@@ -105,7 +106,8 @@ RECOVERY_CLAIMS = (
     Estimate(
         "recovery-threshold", "Without label noise the error vanishes at the predicted sample size, for "
         "every width of the target.", "derivations/quadratic (13)", estimate=recovery,
-        apart=("sample_ratio", "samples"), fewest=3, where=low_rank, relative=True, within=0.06,
+        apart=("sample_ratio", "samples"), fewest=3, relative=True, within=0.06,
+        where=LOW_RANK,
         power=0.15,
         because="The error counts as 0 below 1 % of that of learning nothing, and the sample size is "
         "interpolated.",
@@ -116,12 +118,9 @@ RECOVERY_CLAIMS = (
         "bayes-error", "Bayes-optimal message passing on the same samples has the predicted error.",
         metric="bayes_estimate_error", relative=True, within=0.08, power=0.25,
         source="derivations/quadratic (16)",
-        where=lambda cell: (
-            cell.setting.n_samples >= 10 * cell.setting.dimension >= 600
-        ),
+        where={"dimension": at_least(60), "n_samples": at_least(10, "dimension")},
         because="The first order in 1/d, which is not predicted here; it is 7 % for the minimiser at "
         "d = 60 and n/d² = 1.",
-        missing="no Bayes-optimal estimate was computed at d >= 60; run with --preset quick --set "
-        "bayes_samples=1440",
+        missing="run with --preset quick --set bayes_samples=1440",
     ),
 )

@@ -15,54 +15,41 @@ from solvable.models.sensing.bilinear.parameters import BilinearParameters
 PRESETS = {
     "quick": Preset(
         "Square matrices with 40 rows, two ranks, with and without noise; under a minute.",
-        {"rank_ratio": (0.2, 1.0), "noise": (0.0, 0.1), "sample_ratio": (0.15, 0.3, 0.48, 0.7)},
+        "dimension=40 rank_ratio=0.2,1.0 noise=0.0,0.1 sample_ratio=0.15,0.3,0.48,0.7",
         replicates=8,
-        fixed={"dimension": 40},
     ),
     "paper": Preset(
         "Square matrices with 100 rows, two ranks, with and without noise; two minutes.",
-        {"rank_ratio": (0.2, 1.0), "noise": (0.0, 0.1), "sample_ratio": (0.1, 0.2, 0.3, 0.45, 0.6)},
+        "dimension=100 rank_ratio=0.2,1.0 noise=0.0,0.1 sample_ratio=0.1,0.2,0.3,0.45,0.6",
         replicates=4,
-        fixed={"dimension": 100},
     ),
     "ranks": Preset(
         "Square matrices with 30 rows and four ranks without noise; a minute.",
-        {"rank_ratio": (0.1, 0.2, 0.5, 1.0), "sample_ratio": (0.04, 0.08, 0.15, 0.28, 0.5, 0.65)},
+        "dimension=30 noise=0.0 rank_ratio=0.1,0.2,0.5,1.0 "
+        "sample_ratio=0.04,0.08,0.15,0.28,0.5,0.65",
         replicates=6,
-        fixed={"dimension": 30, "noise": 0.0},
     ),
     "aspects": Preset(
         "Four aspect ratios up to 10 with noise; a minute.",
-        {"aspect": (1.0, 2.0, 5.0, 10.0), "sample_ratio": (0.15, 0.25, 0.4, 0.6)},
+        "dimension=20 noise=0.1 aspect=1.0,2.0,5.0,10.0 sample_ratio=0.15,0.25,0.4,0.6",
         replicates=8,
-        fixed={"dimension": 20, "noise": 0.1},
     ),
     "shapes": Preset(
         "Two ranks, two aspect ratios, with and without noise; two minutes.",
-        {
-            "aspect": (1.0, 2.0),
-            "rank_ratio": (0.2, 1.0),
-            "noise": (0.0, 0.1),
-            "sample_ratio": (0.1, 0.2, 0.4, 0.6),
-        },
+        "dimension=30 aspect=1.0,2.0 rank_ratio=0.2,1.0 noise=0.0,0.1 sample_ratio=0.1,0.2,0.4,0.6",
         replicates=6,
-        fixed={"dimension": 30},
     ),
     "nuclear-norm": Preset(
         "The least nuclear norm against message passing, three ranks without noise; two minutes.",
-        {
-            "rank_ratio": (0.1, 0.2, 0.5),
-            "estimator": ("message-passing", "nuclear-norm"),
-            "sample_ratio": (0.1, 0.25, 0.45, 0.65, 0.85, 1.0),
-        },
+        "dimension=30 noise=0.0 rank_ratio=0.1,0.2,0.5 estimator=message-passing,nuclear-norm "
+        "sample_ratio=0.1,0.25,0.45,0.65,0.85,1.0",
         replicates=8,
-        fixed={"dimension": 30, "noise": 0.0},
     ),
     "descent": Preset(
         "Gradient descent from 16 random starts and its average, two learning rates; a minute.",
-        {"learning_rate": (0.1, 0.7), "sample_ratio": (0.1, 0.2, 0.25, 0.3)},
+        "dimension=40 noise=0.0 estimator=gradient-descent learning_rate=0.1,0.7 "
+        "sample_ratio=0.1,0.2,0.25,0.3",
         replicates=8,
-        fixed={"dimension": 40, "noise": 0.0, "estimator": "gradient-descent"},
     ),
 }
 

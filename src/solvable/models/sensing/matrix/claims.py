@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -24,19 +24,20 @@ def growth(cell: Cell) -> float:
 
 
 def at_size(cell: Cell) -> bool:
-    """Return True for d of at least 20, a positive error, and a relative first-order term below 0.3."""
+    """Return True for a positive error and a relative first-order term in 1/d below 0.3."""
     setting = cell.setting
     if float(cell.point.predicted("matrix_error")) < 1e-3 or growth(cell) > 0.3:
         return False
     # Without noise, 1 % more or fewer samples change the error near recovery strongly.
     near = setting.ratio / float(cell.point.predicted("recovery_ratio"))
     quiet = setting.label_noise < 0.05 * float(cell.point.predicted("matrix_error"))
-    return setting.dimension >= 20 and not (quiet and near > 0.8)
+    return not (quiet and near > 0.8)
 
 
-def of(estimator: str) -> Callable[[Cell], bool]:
-    """Return a filter for cells that use the estimator and are close to the limit."""
-    return lambda cell: cell.setting.estimator == estimator and at_size(cell)
+CLOSE = {
+    "dimension": at_least(20),
+    "a first order in 1/d below 0.3, away from recovery without noise": at_size,
+}
 
 
 def settled_errors(point: Point) -> np.ndarray:
@@ -86,9 +87,7 @@ CLAIMS = (
         expected="finite_size_matrix_error", within=bayes_tolerance,
         because="4 %, plus the square of the relative first-order term in 1/d as a bound on the next "
         "order; 2/d more with noise inside the activation, whose variance changes with the measurement.",
-        where=of("bayes"),
-        missing="needed: estimator=bayes, dimension >= 20 and a first order in 1/d below 0.3, away from "
-        "recovery without noise",
+        where={"estimator": "bayes", **CLOSE},
     ),
     Agreement(
         "error-of-nuclear-norm",
@@ -97,9 +96,7 @@ CLAIMS = (
         within=lambda cell: 0.04 + 1.5 * growth(cell),
         because="4 %, plus 1.5 times the relative first order of the Bayes error, because only the limit "
         "is predicted.",
-        where=of("nuclear-norm"),
-        missing="needed: estimator=nuclear-norm, dimension >= 20 and a first order in 1/d below 0.3, "
-        "away from recovery without noise",
+        where={"estimator": "nuclear-norm", **CLOSE},
     ),
     Agreement(
         "train-error",
@@ -111,10 +108,9 @@ CLAIMS = (
         "next order. Of the nuclear norm only the limit is predicted: 8 %, plus twice the first order.",
         # With few measurements the training error is small, and measurements show terms of order 1/d
         # that double the training error.
-        where=lambda cell: at_size(cell)
-        and cell.expected > 0.25 * (cell.setting.label_noise + 2 * cell.predicted("matrix_error")),
-        missing="no point has a predicted training error above a quarter of the noisy test error; "
-        "raise sample_ratio or noise",
+        where={**CLOSE, "a training error above a quarter of the noisy test error": lambda cell:
+               cell.expected > 0.25 * (cell.setting.label_noise + 2 * cell.predicted("matrix_error"))},
+        missing="raise sample_ratio or noise",
     ),
     Agreement(
         "rank-of-nuclear-norm",
@@ -123,8 +119,7 @@ CLAIMS = (
         within=lambda cell: 0.03 + 1 / cell.setting.dimension,
         because="1/d for one eigenvalue, and 0.03 for terms of order 1/d, because only the limit is "
         "predicted.",
-        where=of("nuclear-norm"), missing="needed: estimator=nuclear-norm, dimension >= 20 and a first "
-        "order in 1/d below 0.3",
+        where={"estimator": "nuclear-norm", **CLOSE},
     ),
     Agreement(
         "spectrum-of-the-estimate",
@@ -133,7 +128,7 @@ CLAIMS = (
         within=lambda cell: 0.05 + (0.05 + growth(cell) / 2) * abs(cell.expected),
         because="5 %, half the relative first order of the error, and 0.05 for the scatter of "
         "eigenvalues.",
-        where=at_size, missing="needed: dimension >= 20 and a first order in 1/d below 0.3",
+        where=CLOSE,
     ),
     Contrast(
         "recovery-without-noise",
@@ -170,9 +165,7 @@ CLAIMS = (
         "information_rate", "derivations/sensing (24)", relative=True, power=0.2,
         within=lambda cell: 0.04 + growth(cell) ** 2,
         because="As for the error of Bayes message passing.",
-        where=of("bayes"),
-        missing="needed: estimator=bayes, output=linear, noise above 0 and a first order in 1/d below "
-        "0.3",
+        where={"estimator": "bayes", **CLOSE}, missing="needed: output=linear and noise above 0",
     ),
     mutual_information(within=0.03),
 )

@@ -39,7 +39,7 @@ PANELS = (
         ],
         CAPTION + "Dashed: Bayes-optimal error in the limit.",
         markers=MARKERS,
-        when=lambda curve: curve.setting.estimator == "nuclear-norm",
+        when={"estimator": "nuclear-norm"},
     ),
     Panel(
         "sensors",
@@ -68,7 +68,7 @@ PANELS = (
         "training error (mean squared)",
         [Trace("train_error", "training error")],
         "Mean squared residual of the estimate on its training labels.",
-        when=lambda curve: curve.setting.output == "linear",
+        when={"output": "linear"},
     ),
     Panel(
         "rank",
@@ -76,7 +76,7 @@ PANELS = (
         "rank / d",
         [Trace("rank_fraction", "nuclear norm")],
         "Fraction of the nuclear-norm estimate's eigenvalues that are not 0.",
-        when=lambda curve: curve.setting.estimator == "nuclear-norm",
+        when={"estimator": "nuclear-norm"},
         y_range=(0, 1.02),
     ),
 )

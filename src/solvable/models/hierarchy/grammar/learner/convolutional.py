@@ -2,6 +2,7 @@ r"""The deep convolutional network whose architecture is the tree of the grammar
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from solvable.models.hierarchy.grammar.learner.descent import BLOCK_ROWS, String
 from solvable.models.hierarchy.grammar.learner.strings import check_flag
 
 
+@dataclass(eq=False, repr=False)
 class HierarchicalCNN(StringNetwork):
     r"""Convolutional network with filter size and stride :math:`s`, trained by gradient descent.
 
@@ -65,33 +67,8 @@ class HierarchicalCNN(StringNetwork):
     True
     """
 
-    def __init__(
-        self,
-        branching: int = 2,
-        width: int = 128,
-        learning_rate: float = 0.1,
-        momentum: float = 0.9,
-        batch_size: int = 64,
-        max_epochs: int = 200,
-        stop_loss: float = 0.01,
-        shared: bool = True,
-        validation_fraction: float = 0.0,
-        vocabulary: int | None = None,
-        blank: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.branching = branching
-        self.width = width
-        self.learning_rate = learning_rate
-        self.momentum = momentum
-        self.batch_size = batch_size
-        self.max_epochs = max_epochs
-        self.stop_loss = stop_loss
-        self.shared = shared
-        self.validation_fraction = validation_fraction
-        self.vocabulary = vocabulary
-        self.blank = blank
-        self.random_state = random_state
+    shared: bool = True
+    blank: int | None = None
 
     def _check_settings(self) -> None:
         super()._check_settings()
@@ -117,6 +94,7 @@ class HierarchicalCNN(StringNetwork):
         return flat.reshape(len(symbols), -1, self.width)
 
 
+@dataclass(eq=False, repr=False)
 class FullyConnectedNetwork(StringNetwork):
     r"""Fully connected ReLU network on strings, trained by gradient descent.
 
@@ -151,31 +129,7 @@ class FullyConnectedNetwork(StringNetwork):
     True
     """
 
-    def __init__(
-        self,
-        branching: int = 2,
-        width: int = 128,
-        layers: int | None = None,
-        learning_rate: float = 0.1,
-        momentum: float = 0.9,
-        batch_size: int = 64,
-        max_epochs: int = 200,
-        stop_loss: float = 0.01,
-        validation_fraction: float = 0.0,
-        vocabulary: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.branching = branching
-        self.width = width
-        self.layers = layers
-        self.learning_rate = learning_rate
-        self.momentum = momentum
-        self.batch_size = batch_size
-        self.max_epochs = max_epochs
-        self.stop_loss = stop_loss
-        self.validation_fraction = validation_fraction
-        self.vocabulary = vocabulary
-        self.random_state = random_state
+    layers: int | None = None
 
     def _shapes(self, leaves: int) -> list[tuple[int, int, int]]:
         if self.layers is not None:

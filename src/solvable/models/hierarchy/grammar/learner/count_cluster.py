@@ -3,12 +3,12 @@ r"""Count-and-cluster: labels are counted for each tuple, and tuples are cluster
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
 
-from solvable.arrays import check_integer, random_stream
+from solvable.arrays import check_integer
 from solvable.errors import InvalidData, InvalidParameter, unknown_choice
 from solvable.fitting.inputs import seed_from
 from solvable.models.hierarchy.grammar.learner.strings import (
@@ -45,13 +45,55 @@ class TupleClusters:
         )
 
 
-class TupleClusterClassifier(StringClassifier):
-    """Base of the classifiers that cluster the tuples of each level by counts of labels."""
+@dataclass(eq=False, repr=False)
+class CountClusterClassifier(StringClassifier):
+    r"""Classifier that replaces tuples by clusters of tuples with similar laws of the label.
 
-    n_clusters: int | None
-    positions: Positions
-    n_init: int
-    random_state: Any
+    From the leaves up, the labels of the strings that contain a tuple :math:`\mu` are counted. The rows
+
+    .. math:: \sqrt{\hat n_{\mu,i}/\hat n_\mu}\,\big(\hat q_{\mu,i}-\hat q\big),\qquad
+        \hat n_\mu=\sum_i\hat n_{\mu,i},
+
+    one block of coordinates per position :math:`i`, are clustered by k-means with weights
+    :math:`\hat n_\mu`, where :math:`\hat q_{\mu,i}` is the law of the label given :math:`\mu` at position
+    :math:`i`, and :math:`\hat q` that of all labels. Clusters are the symbols of the next level.
+    Sources: arXiv:2307.02129, Appendix D; derivations/hierarchy (3), (5), (6).
+
+    Parameters
+    ----------
+    branching : int
+        Number :math:`s` of symbols in a tuple, at least 2.
+    n_clusters : int, optional
+        Number of clusters of each level; default the number of different symbols of the strings.
+    positions : {"concat", "first", "pooled"}
+        Counts of each position in its own block, of the first position only, or summed over positions.
+    n_init : int
+        Starts of k-means.
+    random_state : int, RandomState, Generator or None
+        Seed of k-means and of the clusters of tuples that were never counted.
+    blank : int, optional
+        Largest symbol, if it is a blank. A tuple of blanks is a blank of the next level.
+
+    Attributes
+    ----------
+    classes_, levels_, depth_ : ndarray, list of TupleClusters, and int
+        Labels, clusters of the tuples of each level from the leaves up, and number of levels.
+
+    Examples
+    --------
+    >>> from solvable.models.hierarchy.target import RandomHierarchy
+    >>> target = RandomHierarchy(8, 4, 2, 2, seed=0)
+    >>> X, y = target.sample(600, rng=0)
+    >>> CountClusterClassifier().fit(X, y).score(*target.sample(500, rng=1))
+    1.0
+    """
+
+    branching: int = 2
+    _: KW_ONLY
+    n_clusters: int | None = None
+    positions: Positions = "concat"
+    n_init: int = 8
+    random_state: Any = 0
     blank: int | None = None
 
     def _fit_strings(self, strings: np.ndarray, labels: np.ndarray) -> None:
@@ -105,8 +147,13 @@ class TupleClusterClassifier(StringClassifier):
         return numbers, np.moveaxis(counts, 0, 1)
 
     def _rows(self, counts: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return a row of numbers for each tuple, and its weight in k-means."""
-        raise NotImplementedError
+        """Laws of the label minus that of all strings, one block per position."""
+        prior = np.bincount(labels) / labels.size
+        at_position = counts.sum(axis=2, keepdims=True)
+        total = at_position.sum(axis=1, keepdims=True)
+        # sqrt(n_i / n) (q_i - prior), with q_i = counts_i / n_i
+        rows = (counts - at_position * prior) / np.sqrt(np.maximum(at_position, 1) * total)
+        return rows.reshape(len(rows), -1), total[:, 0, 0]
 
     def level_symbols(self, X: Any) -> list[np.ndarray]:
         """Return learned symbols, shape (n, s ** l) for l = L - 1, ..., 1, and labels, shape (n, 1)."""
@@ -147,75 +194,6 @@ class TupleClusterClassifier(StringClassifier):
             check_integer("blank", self.blank, 1)
 
 
-class CountClusterClassifier(TupleClusterClassifier):
-    r"""Classifier that replaces tuples by clusters of tuples with similar laws of the label.
-
-    From the leaves up, the labels of the strings that contain a tuple :math:`\mu` are counted. The rows
-
-    .. math:: \sqrt{\hat n_{\mu,i}/\hat n_\mu}\,\big(\hat q_{\mu,i}-\hat q\big),\qquad
-        \hat n_\mu=\sum_i\hat n_{\mu,i},
-
-    one block of coordinates per position :math:`i`, are clustered by k-means with weights
-    :math:`\hat n_\mu`, where :math:`\hat q_{\mu,i}` is the law of the label given :math:`\mu` at position
-    :math:`i`, and :math:`\hat q` that of all labels. Clusters are the symbols of the next level.
-    Sources: arXiv:2307.02129, Appendix D; derivations/hierarchy (3), (5), (6).
-
-    Parameters
-    ----------
-    branching : int
-        Number :math:`s` of symbols in a tuple, at least 2.
-    n_clusters : int, optional
-        Number of clusters of each level; default the number of different symbols of the strings.
-    positions : {"concat", "first", "pooled"}
-        Counts of each position in its own block, of the first position only, or summed over positions.
-    n_init : int
-        Starts of k-means.
-    random_state : int, RandomState, Generator or None
-        Seed of k-means and of the clusters of tuples that were never counted.
-    blank : int, optional
-        Largest symbol, if it is a blank. A tuple of blanks is a blank of the next level.
-
-    Attributes
-    ----------
-    classes_, levels_, depth_ : ndarray, list of TupleClusters, and int
-        Labels, clusters of the tuples of each level from the leaves up, and number of levels.
-
-    Examples
-    --------
-    >>> from solvable.models.hierarchy.target import RandomHierarchy
-    >>> target = RandomHierarchy(8, 4, 2, 2, seed=0)
-    >>> X, y = target.sample(600, rng=0)
-    >>> CountClusterClassifier().fit(X, y).score(*target.sample(500, rng=1))
-    1.0
-    """
-
-    def __init__(
-        self,
-        branching: int = 2,
-        *,
-        n_clusters: int | None = None,
-        positions: Positions = "concat",
-        n_init: int = 8,
-        random_state: Any = 0,
-        blank: int | None = None,
-    ) -> None:
-        self.branching = branching
-        self.n_clusters = n_clusters
-        self.positions = positions
-        self.n_init = n_init
-        self.random_state = random_state
-        self.blank = blank
-
-    def _rows(self, counts: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Laws of the label minus that of all strings, one block per position."""
-        prior = np.bincount(labels) / labels.size
-        at_position = counts.sum(axis=2, keepdims=True)
-        total = at_position.sum(axis=1, keepdims=True)
-        # sqrt(n_i / n) (q_i - prior), with q_i = counts_i / n_i
-        rows = (counts - at_position * prior) / np.sqrt(np.maximum(at_position, 1) * total)
-        return rows.reshape(len(rows), -1), total[:, 0, 0]
-
-
 RERUNS = 2
 """Largest number of further runs of k-means if a cluster is too small."""
 
@@ -244,78 +222,6 @@ def cluster_rows(
         if 2 * smallest * n_clusters >= len(rows):
             break
     return np.asarray(best, dtype=np.intp)
-
-
-class OneStepClusterClassifier(TupleClusterClassifier):
-    r"""Classifier that clusters the first-layer weights of a network after one gradient step.
-
-    At each level a two-layer ReLU network with equal first-layer weights sees the first tuple :math:`\mu`
-    of each string in one-hot code. One full-batch step on the cross-entropy moves the weights of a
-    tuple by a linear image of
-
-    .. math:: g_{\mu,\alpha}=\frac{\hat N(\mu;\alpha)-\hat N(\mu)/n_c}{N},
-
-    where :math:`\hat N(\mu;\alpha)` counts the strings with first tuple :math:`\mu` and label
-    :math:`\alpha`. k-means of these vectors gives the symbols of the next level; rare tuples are close to
-    zero and cluster together. arXiv:2307.02129, Equation 13; derivations/hierarchy (8).
-
-    Parameters
-    ----------
-    branching : int
-        Number :math:`s` of symbols in a tuple, at least 2.
-    n_clusters : int, optional
-        Number of clusters of each level; default the number of different symbols of the strings.
-    width : int, optional
-        Number of neurons; default the limit of infinite width.
-    n_init : int
-        Starts of k-means.
-    random_state : int, RandomState, Generator or None
-        Seed of the second layer, of k-means and of the clusters of tuples that were never counted.
-
-    Attributes
-    ----------
-    classes_, levels_, depth_ : ndarray, list of TupleClusters, and int
-        Labels, clusters of the tuples of each level from the leaves up, and number of levels.
-
-    Examples
-    --------
-    >>> from solvable.models.hierarchy.target import RandomHierarchy
-    >>> target = RandomHierarchy(8, 4, 2, 2, seed=0)
-    >>> X, y = target.sample(2000, rng=0)
-    >>> OneStepClusterClassifier().fit(X, y).score(*target.sample(500, rng=1))
-    1.0
-    """
-
-    positions = "first"
-
-    def __init__(
-        self,
-        branching: int = 2,
-        *,
-        n_clusters: int | None = None,
-        width: int | None = None,
-        n_init: int = 10,
-        random_state: Any = 0,
-    ) -> None:
-        self.branching = branching
-        self.n_clusters = n_clusters
-        self.width = width
-        self.n_init = n_init
-        self.random_state = random_state
-
-    def _rows(self, counts: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Gradients of the first-layer weights of each tuple."""
-        rows = count_gradients(counts[:, 0])
-        if self.width is not None:
-            stream = random_stream(seed_from(self.random_state), "second layer")
-            second = stream.standard_normal((rows.shape[1], self.width))
-            rows = rows @ (second / np.sqrt(self.width))
-        return rows, np.ones(len(rows))
-
-    def _check_settings(self) -> None:
-        super()._check_settings()
-        if self.width is not None:
-            check_integer("width", self.width, 1)
 
 
 def count_gradients(counts: np.ndarray) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,23 @@ BLOCK_ROWS = 2048
 """Strings that are passed through a network at a time."""
 
 
-class StringNetwork(ProbabilityClassifier):
+@dataclass(eq=False, repr=False)
+class NetworkSettings(ProbabilityClassifier):
+    """Parameters of a network on strings."""
+
+    branching: int = 2
+    width: int = 128
+    learning_rate: float = 0.1
+    momentum: float = 0.9
+    batch_size: int = 64
+    max_epochs: int = 200
+    stop_loss: float = 0.01
+    validation_fraction: float = 0.0
+    vocabulary: int | None = None
+    random_state: Any = None
+
+
+class StringNetwork(NetworkSettings):
     """ReLU network on one-hot strings whose layers differ only in the shapes of their weights."""
 
     # The weights of a layer have shape (groups, fan-in, width). One group is a filter that all blocks
@@ -31,15 +48,6 @@ class StringNetwork(ProbabilityClassifier):
     loss_curve_: list[float]
     validation_curve_: list[float]
     n_iter_: int
-
-    width: int
-    learning_rate: float
-    momentum: float
-    batch_size: int
-    max_epochs: int
-    stop_loss: float
-    validation_fraction: float
-    random_state: Any
 
     def _shapes(self, leaves: int) -> list[tuple[int, int, int]]:
         """Return the shape of the weights of each hidden layer, the first layer first."""

@@ -2,6 +2,7 @@ r"""Kernel classifier of strings, whose kernel is a function of their Hamming di
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -14,6 +15,7 @@ from solvable.models.hierarchy.encodings import MASKED, one_hot
 from solvable.models.hierarchy.grammar.learner.strings import VocabularyClassifier
 
 
+@dataclass(eq=False, repr=False)
 class KernelClassifier(VocabularyClassifier):
     r"""Kernel ridge on the indicators of the labels, tuned by leave-one-out.
 
@@ -49,17 +51,10 @@ class KernelClassifier(VocabularyClassifier):
     True
     """
 
-    def __init__(
-        self,
-        branching: int = 2,
-        kernel: Literal["auto", "gaussian", "laplace", "linear"] = "auto",
-        vocabulary: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.branching = branching
-        self.kernel = kernel
-        self.vocabulary = vocabulary
-        self.random_state = random_state
+    branching: int = 2
+    kernel: Literal["auto", "gaussian", "laplace", "linear"] = "auto"
+    vocabulary: int | None = None
+    random_state: Any = None
 
     def _check_settings(self) -> None:
         if self.kernel not in ("auto", *KERNELS):
@@ -113,6 +108,7 @@ def _block(X: np.ndarray, Z: np.ndarray, branching: int, products: np.ndarray) -
     return np.asarray(kernel[0] + tangent[0])
 
 
+@dataclass(eq=False, repr=False)
 class LazyCNNClassifier(VocabularyClassifier):
     """The hierarchical CNN in the lazy limit, which learns no features.
 
@@ -145,25 +141,18 @@ class LazyCNNClassifier(VocabularyClassifier):
     True
     """
 
-    readout_: RidgeFit
-
-    def __init__(
-        self,
-        branching: int = 2,
-        regularisation: Regularisation = "leave-one-out",
-        vocabulary: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.branching = branching
-        self.regularisation = regularisation
-        self.vocabulary = vocabulary
-        self.random_state = random_state
+    branching: int = 2
+    regularisation: Regularisation = "leave-one-out"
+    vocabulary: int | None = None
+    random_state: Any = None
 
     def _fit_strings(self, symbols: np.ndarray, codes: np.ndarray) -> None:
         self.strings_ = symbols
         kernel = lazy_kernel(symbols, symbols, self.branching, self.vocabulary_)
         indicators = np.eye(len(self.classes_))[codes]
-        self.readout_ = kernel_ridge(kernel, indicators, regularisation=self.regularisation)
+        self.readout_: RidgeFit = kernel_ridge(
+            kernel, indicators, regularisation=self.regularisation
+        )
 
     def _outputs(self, X: np.ndarray) -> np.ndarray:
         kernel = lazy_kernel(X, self.strings_, self.branching, self.vocabulary_)

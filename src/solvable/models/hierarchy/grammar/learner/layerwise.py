@@ -3,6 +3,7 @@ r"""Layer-wise network: filters of random Fourier features, trained one after th
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass
 from math import sqrt
 from typing import Any, Literal, get_args
 
@@ -31,6 +32,7 @@ Mode = Literal["kernel", "features"]
 Positions = Literal["first", "shared"]
 
 
+@dataclass(eq=False, repr=False)
 class LayerwiseRBFClassifier(StringClassifier):
     r"""Hierarchical network whose filters are trained on labels, one level after the other.
 
@@ -96,32 +98,18 @@ class LayerwiseRBFClassifier(StringClassifier):
     True
     """
 
-    def __init__(
-        self,
-        branching: int = 2,
-        *,
-        rules: int | None = None,
-        mode: Mode = "kernel",
-        n_features: int = 1000,
-        bandwidth: float = 0.3,
-        regularisation: float | Literal["auto"] = "auto",
-        positions: Positions = "first",
-        fresh: bool = False,
-        steps: int | None = None,
-        chunk_rows: int = 1 << 15,
-        random_state: Any = 0,
-    ) -> None:
-        self.branching = branching
-        self.rules = rules
-        self.mode = mode
-        self.n_features = n_features
-        self.bandwidth = bandwidth
-        self.regularisation = regularisation
-        self.positions = positions
-        self.fresh = fresh
-        self.steps = steps
-        self.chunk_rows = chunk_rows
-        self.random_state = random_state
+    branching: int = 2
+    _: KW_ONLY
+    rules: int | None = None
+    mode: Mode = "kernel"
+    n_features: int = 1000
+    bandwidth: float = 0.3
+    regularisation: float | Literal["auto"] = "auto"
+    positions: Positions = "first"
+    fresh: bool = False
+    steps: int | None = None
+    chunk_rows: int = 1 << 15
+    random_state: Any = 0
 
     def fit(self, X: Any, y: Any) -> LayerwiseRBFClassifier:
         """Fit all filters, from the leaves up; X is an array, a ``.npy`` file, or a Source."""

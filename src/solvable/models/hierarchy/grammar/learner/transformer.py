@@ -2,6 +2,7 @@ r"""A small transformer on strings, trained by gradient descent in torch (extra 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -13,6 +14,7 @@ from solvable.fitting.inputs import seed_from
 from solvable.models.hierarchy.grammar.learner.strings import ProbabilityClassifier
 
 
+@dataclass(eq=False, repr=False)
 class TransformerClassifier(ProbabilityClassifier):
     """Transformer encoder on strings, trained on the cross-entropy of the labels.
 
@@ -58,35 +60,19 @@ class TransformerClassifier(ProbabilityClassifier):
 
     largest_vocabulary = 2**20
 
-    def __init__(
-        self,
-        branching: int = 2,
-        width: int = 64,
-        layers: int | None = None,
-        heads: int = 4,
-        readout: Literal["mean", "last"] = "mean",
-        learning_rate: float = 1e-3,
-        weight_decay: float = 0.0,
-        batch_size: int = 64,
-        max_epochs: int = 100,
-        stop_loss: float = 0.01,
-        device: str = "auto",
-        vocabulary: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.branching = branching
-        self.width = width
-        self.layers = layers
-        self.heads = heads
-        self.readout = readout
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.batch_size = batch_size
-        self.max_epochs = max_epochs
-        self.stop_loss = stop_loss
-        self.device = device
-        self.vocabulary = vocabulary
-        self.random_state = random_state
+    branching: int = 2
+    width: int = 64
+    layers: int | None = None
+    heads: int = 4
+    readout: Literal["mean", "last"] = "mean"
+    learning_rate: float = 1e-3
+    weight_decay: float = 0.0
+    batch_size: int = 64
+    max_epochs: int = 100
+    stop_loss: float = 0.01
+    device: str = "auto"
+    vocabulary: int | None = None
+    random_state: Any = None
 
     def _fit_strings(self, symbols: np.ndarray, codes: np.ndarray) -> None:
         torch = import_torch()
