@@ -107,7 +107,7 @@ def _multi_index(parameters: Any, seed: int) -> Subject:
         rows = zip(channel.links, channel.amplitudes, z, strict=True)
         return _gathered(np.stack([a * link(column) for link, a, column in rows], axis=1))
 
-    return Target(target.sample, target.clean, features, target.directions.T)
+    return Target(target.sample, target.clean, features, target.directions)
 
 
 def _gathered(values: np.ndarray) -> tuple[tuple[str, ...], np.ndarray]:
