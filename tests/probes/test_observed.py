@@ -16,6 +16,7 @@ from solvable.probes.named_objects import remember
 from solvable.probes.observed import fit_observed, gradient_inside
 from solvable.probes.system import ProbeParameters, measure
 from solvable.probes.targets import FAMILIES, make_subject
+from solvable.probes.view import notes
 
 TASK = Task("numbers", 6, 1, 2, 1, 2, 0, 3)
 
@@ -125,6 +126,7 @@ def test_a_learner_that_cannot_be_observed_has_its_end_alone():
     found = solvable.probe("spectral", samples=200, seeds=1, steps=100, workers=1,
                            settings={"dimension": 10, "features": 2})  # fmt: skip
     assert found.in_time == []
+    assert "cannot be: spectral." in notes(found)[-1]
     assert found.half_samples
 
 

@@ -77,6 +77,7 @@ def probe(
     from solvable.cli.settings import parse_settings
     from solvable.cli.terminal import note, write, write_json, write_prose
     from solvable.errors import InvalidParameter
+    from solvable.plots.words import counted
     from solvable.probes import view
     from solvable.probes.results import ProbeResult
     from solvable.probes.verb import SAMPLES, probe_study
@@ -94,7 +95,7 @@ def probe(
     directory = output or Path("solvable-runs") / f"probe-{study.fingerprint[:8]}"
     check_directory(directory)
     if not quiet:
-        note(f"probe of {target}: {len(study.tasks)} fits, in {directory}")
+        note(f"probe of {target}: {counted(len(study.tasks), 'fit')}, in {directory}")
     with progress_bar(shown=not quiet) as show:
         result = run_study(study, directory, workers=workers, device=device, progress=show)
     if result.interrupted:

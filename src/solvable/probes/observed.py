@@ -1,4 +1,4 @@
-"""What a probe measures besides shares: training in time, gradients, and a second start."""
+"""Shares during training, and the part of gradients in the hidden subspace."""
 
 from __future__ import annotations
 

@@ -113,11 +113,16 @@ def curves_of_points(points: Sequence[Point]) -> list[LearnerCurve]:
     return found
 
 
+def _steps(point: Point) -> list[int]:
+    """Return the steps of a point; points of runs that lack the parameter have none."""
+    return list(json.loads(str(point.parameters.get("steps", "[]"))))
+
+
 def curves_in_time(points: Sequence[Point]) -> list[LearnerCurve]:
     """Gather shares against training steps, one curve for each observed learner and number of rows."""
     found = []
     for point in points:
-        steps = np.array(json.loads(str(point.parameters["steps"])), dtype=float)
+        steps = np.array(_steps(point), dtype=float)
         if not steps.size or not point.metrics:
             continue
         shares = point.values("share_in_time").reshape(len(point.metrics), steps.size, -1)
@@ -167,6 +172,11 @@ class ProbeResult(Shown, view="solvable.probes.view"):
     def in_time(self) -> list[LearnerCurve]:
         """Shares against training steps: a curve for each observed learner and number of rows."""
         return curves_in_time(self.study.points)
+
+    @property
+    def steps(self) -> list[int]:
+        """Training steps at which shares were to be measured."""
+        return _steps(self.study.points[0])
 
     @cached_property
     def references(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
@@ -223,26 +233,26 @@ class ProbeResult(Shown, view="solvable.probes.view"):
     def _halves(self, curves: Sequence[LearnerCurve]) -> list[dict[str, Any]]:
         found = []
         for curve in curves:
-            rows = zip(self.names, *curve.halves(), strict=True)
-            for k, (name, centre, low, high) in enumerate(rows):
-                references = {
-                    reference: _plain(centre / half)
-                    for reference in self.references
-                    if not curve.rows and 0 < (half := self.half_of(reference)[k]) < np.inf
+            references = (
+                {} if curve.rows else {name: self.half_of(name) for name in self.references}
+            )
+            for k, (centre, *ends) in enumerate(zip(*curve.halves(), strict=True)):
+                times = {
+                    name: _positive(centre / half[k])
+                    for name, half in references.items()
+                    if 0 < half[k] < np.inf
                 }
                 status = "measured" if 0 < centre < np.inf else "within the first size"
                 found.append(
                     {
                         "learner": curve.learner,
-                        "feature": name,
+                        "feature": self.names[k],
                         **({"samples": curve.rows} if curve.rows else {}),
-                        f"half_{'steps' if curve.rows else 'samples'}": _plain(centre)
-                        if centre > 0
-                        else None,
-                        "lower": _plain(low) if low > 0 else None,
-                        "upper": _plain(high) if high > 0 else None,
+                        "half_steps" if curve.rows else "half_samples": _positive(centre),
+                        "lower": _positive(ends[0]),
+                        "upper": _positive(ends[1]),
                         "status": status if centre < np.inf else "not within the last size",
-                        "times": {name: value for name, value in references.items() if value},
+                        "times": {name: value for name, value in times.items() if value},
                     }
                 )
         return found
@@ -289,3 +299,7 @@ def references_of(
 
 def _plain(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
+
+
+def _positive(value: float) -> float | None:
+    return float(value) if 0 < value < np.inf else None

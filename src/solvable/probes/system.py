@@ -62,7 +62,8 @@ def measure(parameters: ProbeParameters, rng: np.random.Generator) -> Metrics:
     seed, first = int(rng.integers(2**31)), int(rng.integers(2**31))
     draw = {STRINGS: _strings, LABELS: _labels}.get(parameters.target, _features)
     trial = draw(parameters, seed, first)
-    learner, steps = make_learner(parameters.learner, trial.task), steps_of(parameters)
+    learner = make_learner(parameters.learner, trial.task)
+    steps: list[int] = json.loads(parameters.steps)
     in_time: dict[int, list[float | None]] = {}
 
     def observe(step: int) -> None:
@@ -194,11 +195,6 @@ def _labels(parameters: ProbeParameters, seed: int, first: int) -> _Trial:
         }
 
     return _Trial(X, Y, task, look)
-
-
-def steps_of(parameters: ProbeParameters) -> list[int]:
-    """Return the training steps at which shares are measured."""
-    return [int(step) for step in json.loads(parameters.steps)]
 
 
 def label_sizes(target: Any) -> np.ndarray:

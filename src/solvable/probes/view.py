@@ -30,7 +30,9 @@ MOST_LINES = 5
 
 def line(found: ProbeResult) -> str:
     """Return the answer in one sentence: rows at one half, and ratios to those of theory."""
-    sentences = [_sentence(found, curve) for curve in (*found.curves, *_longest(found.in_time))]
+    in_time = _longest(found.in_time)
+    curves = [c for c in found.curves if c.sizes.size > 1 or not in_time]
+    sentences = [_sentence(found, curve) for curve in (*curves, *in_time)]
     if found.failures:
         first = found.failures[0]
         sentences.append(
@@ -49,22 +51,17 @@ def _sentence(found: ProbeResult, curve: LearnerCurve) -> str:
     centres, _, _ = curve.halves()
     shown = [k for k, name in enumerate(found.names) if name.startswith("feature")]
     shown = list(dict.fromkeys([shown[0], shown[-1]])) if shown else list(range(len(centres)))[:3]
-    what = {STRINGS: "reaches one half of", LABELS: "learns half of"}.get(
-        found.target, "learns half of"
-    )
+    what = "reaches one half of" if found.target == STRINGS else "learns half of"
     parts = []
     for place, k in enumerate(shown):
-        text = f"{found.names[k]} {_at(centres[k], curve)}"
         ratios = []
-        for name in (BAYES, SPECTRAL):
-            if curve.rows or name not in found.references or not 0 < centres[k] < np.inf:
-                continue
-            half = found.half_of(name)[k]
-            if 0 < half < np.inf:
-                article = "the " if place == 0 else ""
-                owner = f"{name}'s " if name != BAYES else f"{name} "
-                said = f"{article}{owner}" if place == 0 else ""
-                ratios.append(f"{format_number(centres[k] / half, 2)} times {said}{half:,.0f}")
+        for name, owner in ((BAYES, f"the {BAYES} "), (SPECTRAL, f"the {SPECTRAL}'s ")):
+            known = not curve.rows and name in found.references
+            half = found.half_of(name)[k] if known else np.nan
+            if 0 < half < np.inf and 0 < centres[k] < np.inf:
+                ratio = format_number(centres[k] / half, 2)
+                ratios.append(f"{ratio} times {'' if place else owner}{half:,.0f}")
+        text = f"{found.names[k]} {_at(centres[k], curve)}"
         parts.append(text + (f" ({', '.join(ratios)})" if ratios else ""))
     learner = f"On {curve.rows:,} rows {curve.learner}" if curve.rows else curve.learner
     return f"{learner} {what} {', '.join(parts)}."
@@ -75,13 +72,7 @@ def _at(half: float, curve: LearnerCurve) -> str:
         return f"within {curve.sizes[0]:,.0f} {curve.unit}"
     if not np.isfinite(half):
         return f"not within {curve.sizes[-1]:,.0f} {curve.unit}"
-    return f"at {_rounded(half)} {curve.unit}"
-
-
-def _rounded(half: float) -> str:
-    digits = max(0, 2 - int(np.floor(np.log10(half))))
-    step = 10.0 ** (int(np.floor(np.log10(half))) - 2)
-    return f"{round(half / step) * step:,.0f}" if digits < 2 else f"{half:.0f}"
+    return f"at {float(f'{half:.3g}'):,.0f} {curve.unit}"
 
 
 def share_table(found: ProbeResult, curve: LearnerCurve) -> Table:
@@ -163,6 +154,10 @@ def notes(found: ProbeResult) -> list[str]:
             "gradient inside: part of the average gradient outer product in the hidden subspace, "
             f"{chance:.2f} by chance."
         )
+    observed = {curve.learner for curve in found.in_time}
+    silent = [c.learner for c in found.curves if found.steps and c.learner not in observed]
+    if silent:
+        said.append(f"Not observed in training, as they cannot be: {', '.join(silent)}.")
     if any("common_rest" in curve.others for curve in found.curves):
         said.append("common rest: correlation of the rests of two starts on the same rows.")
     return said
