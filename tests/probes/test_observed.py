@@ -170,7 +170,7 @@ def test_differences_are_the_gradients_of_autograd():
         ("sequential-recovery", {"degree": 1, "dimension": 12, "features": 3}),
         ("sequential-recovery", {"inputs": "gaussian", "degree": 2, "dimension": 6, "features": 3}),
         ("hierarchical-multi-index", {"dimension": 20, "features": 4}),
-        ("quadratic-network", {"dimension": 16, "target": "power-law"}),
+        ("quadratic-network", {"dimension": 16, "target": "marchenko-pastur", "width_ratio": 0.25}),
         ("compositional-target", {"dimension": 12, "degree": 1, "features": 4}),
     ],
 )

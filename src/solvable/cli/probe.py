@@ -70,7 +70,7 @@ def probe(
     output
         Run directory with a report and figures. [default: solvable-runs/probe-FINGERPRINT]
     json
-        Print only {"features": [...], "half_samples": [...], "references": {...}}.
+        Print only {"features": [...], "half_samples": [...], "half_steps": [...], ...}.
     quiet
         Print only errors (and the JSON).
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -49,6 +50,7 @@ class Network(BaseEstimator):
         return labels[:, 0] if self._single else labels
 
 
+@dataclass(eq=False, repr=False)
 class MultilayerPerceptron(Network):
     """ReLU network of a few layers, trained by Adam on the squared error or the cross-entropy.
 
@@ -56,26 +58,15 @@ class MultilayerPerceptron(Network):
     `validation` of the rows is kept. A small `initial_scale` makes the network learn features.
     """
 
-    def __init__(
-        self,
-        widths: tuple[int, ...] = (256, 256),
-        *,
-        initial_scale: float = 1.0,
-        step_size: float = 1e-3,
-        weight_decay: float = 0.0,
-        steps: int = 4000,
-        validation: float = 0.15,
-        classes: bool = False,
-        seed: int = 0,
-    ) -> None:
-        self.widths = widths
-        self.initial_scale = initial_scale
-        self.step_size = step_size
-        self.weight_decay = weight_decay
-        self.steps = steps
-        self.validation = validation
-        self.classes = classes
-        self.seed = seed
+    widths: tuple[int, ...] = (256, 256)
+    _: KW_ONLY
+    initial_scale: float = 1.0
+    step_size: float = 1e-3
+    weight_decay: float = 0.0
+    steps: int = 4000
+    validation: float = 0.15
+    classes: bool = False
+    seed: int = 0
 
     def fit(
         self, X: np.ndarray, y: np.ndarray, observe: Callable[[int], None] | None = None

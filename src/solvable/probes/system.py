@@ -53,6 +53,7 @@ class _Trial:
     y: np.ndarray
     task: Task
     look: Callable[[Any], Metrics]  # fitted learner to shares and errors
+    fresh: np.ndarray
     directions: np.ndarray | None = None  # of the hidden subspace
     outside: Callable[[Any], np.ndarray] | None = None  # fitted learner to its rest on fresh rows
 
@@ -76,7 +77,7 @@ def measure(parameters: ProbeParameters, rng: np.random.Generator) -> Metrics:
         found["share_in_time"] = [one for step in steps for one in in_time.get(step, unknown)]
     if trial.directions is not None:
         inside, chance = gradient_inside(
-            lambda X: predictions(learner, X, trial.task), trial.X, trial.directions
+            lambda X: predictions(learner, X, trial.task), trial.fresh, trial.directions
         )
         found |= {"gradient_inside": inside, "gradient_chance": chance}
     if parameters.refit and trial.outside is not None:
@@ -125,7 +126,7 @@ def _features(parameters: ProbeParameters, seed: int, first: int) -> _Trial:
         }
 
     directions = getattr(subject, "directions", None)
-    return _Trial(X, y, task, look, directions, lambda learner: shares(learner).outside)
+    return _Trial(X, y, task, look, fresh, directions, lambda learner: shares(learner).outside)
 
 
 def _strings(parameters: ProbeParameters, seed: int, first: int) -> _Trial:
@@ -163,7 +164,7 @@ def _strings(parameters: ProbeParameters, seed: int, first: int) -> _Trial:
             "error": found.error,
         }
 
-    return _Trial(read(X), y, task, look)
+    return _Trial(read(X), y, task, look, fresh)
 
 
 def _labels(parameters: ProbeParameters, seed: int, first: int) -> _Trial:
@@ -194,7 +195,7 @@ def _labels(parameters: ProbeParameters, seed: int, first: int) -> _Trial:
             "error": float(np.mean((found - wanted) ** 2)),
         }
 
-    return _Trial(X, Y, task, look)
+    return _Trial(X, Y, task, look, fresh)
 
 
 def label_sizes(target: Any) -> np.ndarray:

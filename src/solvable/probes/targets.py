@@ -145,7 +145,8 @@ def _quadratic(parameters: Any, seed: int) -> Subject:
         names = tuple(f"features {band[0] + 1} to {band[-1] + 1}" for band in bands)
         return names, np.stack([values[:, band].sum(1) for band in bands], axis=1)
 
-    return Target(target.sample, target.signal, features, target.factor)
+    proper = target.factor.shape[1] < target.dimension
+    return Target(target.sample, target.signal, features, target.factor if proper else None)
 
 
 def _compositional(parameters: Any, seed: int) -> Subject:

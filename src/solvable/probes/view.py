@@ -94,7 +94,8 @@ def share_table(found: ProbeResult, curve: LearnerCurve) -> Table:
             f"{mean:.2f} ± {error:.2f}" if np.isfinite(error) else f"{mean:.2f}"
             for mean, error in zip(curve.mean[i], curve.error[i], strict=True)
         ]
-        cells += [f"{curve.others[name][i]:.2f}" for name, _ in further]
+        values = (float(curve.others[name][i]) for name, _ in further)
+        cells += [f"{value:.2f}" if np.isfinite(value) else "-" for value in values]
         table.add(f"{n:,.0f}", *cells)
     return table
 
