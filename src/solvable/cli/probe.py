@@ -18,6 +18,8 @@ def probe(
     target: str = "sequential-recovery",
     set_: Settings = None,
     samples: Sizes = None,
+    steps: Sizes = None,
+    refit: Flag = False,
     seeds: int = 2,
     seed: int = 0,
     workers: int | None = None,
@@ -31,6 +33,7 @@ def probe(
     For example:
       solvable probe mlp
       solvable probe mlp rbf-kernel --target sequential-recovery --samples 200 800 3200 --seeds 4
+      solvable probe mlp boosted-trees --samples 5000 --steps 4000
       solvable probe sklearn.neighbors:KNeighborsRegressor --samples 400 1600
       solvable probe mymodule:make_network --target separable-multi-index --output runs/probe
 
@@ -51,6 +54,11 @@ def probe(
         Parameters of the target as name=value. Targets are small and have label noise unless set.
     samples
         Numbers of training rows. [default: 200 800 3200 12800]
+    steps
+        Training steps at which shares are measured as well; one number means 30 steps up to it. For
+        networks, learners with partial_fit (passes over the rows) and ensembles of trees.
+    refit
+        Also train on the same rows from another start, and measure the common part of both rests.
     seeds
         Draws of target and rows at each number of rows; from 4 on there are intervals.
     seed
@@ -62,13 +70,14 @@ def probe(
     output
         Run directory with a report and figures. [default: solvable-runs/probe-FINGERPRINT]
     json
-        Print only {"features": [...], "half_samples": [...], "references": {...}}.
+        Print only {"features": [...], "half_samples": [...], "half_steps": [...], ...}.
     quiet
         Print only errors (and the JSON).
     """
     from solvable.cli.settings import parse_settings
     from solvable.cli.terminal import note, write, write_json, write_prose
     from solvable.errors import InvalidParameter
+    from solvable.plots.words import counted
     from solvable.probes import view
     from solvable.probes.results import ProbeResult
     from solvable.probes.verb import SAMPLES, probe_study
@@ -80,11 +89,13 @@ def probe(
     if not learner:
         raise InvalidParameter("no learner is given; allowed: names such as mlp, or module:name.")
     settings = {name: _single(name, values) for name, values in parse_settings(set_).items()}
-    study, _ = probe_study(list(learner), target, samples or SAMPLES, seeds, seed, settings)
+    study, _ = probe_study(
+        list(learner), target, samples or SAMPLES, seeds, seed, settings, steps or (), refit
+    )
     directory = output or Path("solvable-runs") / f"probe-{study.fingerprint[:8]}"
     check_directory(directory)
     if not quiet:
-        note(f"probe of {target}: {len(study.tasks)} fits, in {directory}")
+        note(f"probe of {target}: {counted(len(study.tasks), 'fit')}, in {directory}")
     with progress_bar(shown=not quiet) as show:
         result = run_study(study, directory, workers=workers, device=device, progress=show)
     if result.interrupted:

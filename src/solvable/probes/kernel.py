@@ -17,27 +17,11 @@ MOST_ROWS = 4_000
 RANDOM_FEATURES = 2_000
 """Number of random features."""
 
-MOST_DEGREE = 24
-"""Largest Hermite degree in the theory of the kernel."""
-
 
 class RidgeKernel(RegressorMixin, BaseEstimator):
-    r"""Regression with the Gaussian kernel :math:`e^{-|x-x'|^2/2d}` or random ReLU features.
+    """Regression with the kernel exp(-|x-x'|²/2d), on at most 4,000 rows, or random ReLU features.
 
-    The ridge is the one with the smallest leave-one-out error among factors of 3. At most 4,000 rows
-    are used by the kernel.
-
-    Parameters
-    ----------
-    kind : {"rbf", "random-features"}
-        Kernel.
-    seed : int
-        Seed of the random features.
-
-    Attributes
-    ----------
-    ridge_ : float
-        Penalty that was chosen.
+    The ridge is the one with the smallest leave-one-out error among factors of 3.
     """
 
     def __init__(self, kind: Literal["rbf", "random-features"] = "rbf", *, seed: int = 0) -> None:
@@ -60,20 +44,16 @@ class RidgeKernel(RegressorMixin, BaseEstimator):
         if self.kind == "rbf" or len(X) <= RANDOM_FEATURES:
             gram = self._kernel(X) if self.kind == "rbf" else lifted @ lifted.T
             values, vectors = np.linalg.eigh(gram)
-            values, rotated = np.maximum(values, 0), vectors.T @ centred
-            self.ridge_ = self._best_ridge(values, vectors, rotated, centred)
-            dual = vectors @ (rotated / (values + self.ridge_)[:, None])
-            self._weights = dual if self.kind == "rbf" else lifted.T @ dual
+            values = np.maximum(values, 0)
         else:
-            # More rows than features: the same solution from the covariance of the features.
+            # More rows than features: the same eigenvectors from the covariance of the features.
             values, right = np.linalg.eigh(lifted.T @ lifted)
             values = np.maximum(values, 1e-12 * values[-1])
             vectors = lifted @ right / np.sqrt(values)
-            rotated = vectors.T @ centred
-            self.ridge_ = self._best_ridge(values, vectors, rotated, centred)
-            self._weights = right @ (
-                np.sqrt(values)[:, None] * rotated / (values + self.ridge_)[:, None]
-            )
+        rotated = vectors.T @ centred
+        self.ridge_ = self._best_ridge(values, vectors, rotated, centred)
+        dual = vectors @ (rotated / (values + self.ridge_)[:, None])
+        self._weights = dual if self.kind == "rbf" else lifted.T @ dual
         return self
 
     def _lifted(self, X: np.ndarray) -> np.ndarray:
@@ -124,48 +104,11 @@ class RidgeKernel(RegressorMixin, BaseEstimator):
 def kernel_levels(
     samples: float, dimension: int, energies: dict[int, float], noise: float
 ) -> dict[int, float]:
-    r"""Predict the share of each Hermite degree that the Gaussian kernel learns with the best ridge.
+    """Predict the share of each Hermite degree that the Gaussian kernel learns with the best ridge.
 
-    .. math:: s_\ell=\frac{\mu_\ell}{\mu_\ell+\kappa},\qquad
-        n=\sum_\ell D_\ell s_\ell+\frac\delta\kappa,\qquad
-        \mu_\ell=\Big(\frac{2a}B\Big)^{d/2}\Big(\frac gB\Big)^\ell,
-
-    with :math:`a=\frac14`, :math:`g=\frac1{2d}`, :math:`B=a+g+\sqrt{a^2+2ag}` and
-    :math:`D_\ell=\binom{d+\ell-1}\ell`. All features of one degree have the same share.
+    Equations 12 and 13 of docs/derivations/probe.md, for the target's variance and the label noise's.
     The law counts directions; on Gaussian inputs, whose lengths differ, measured shares are 2 to 10 %
     lower, the more so in few dimensions.
-
-    Parameters
-    ----------
-    samples : float
-        Number of rows n, above 0; the learner uses at most 4,000.
-    dimension : int
-        Number d of Gaussian inputs.
-    energies : dict
-        Variance of the target in each Hermite degree.
-    noise : float
-        Variance of the label noise.
-
-    Returns
-    -------
-    dict
-        Share of each degree of `energies`, 0 to 1.
-
-    Raises
-    ------
-    InvalidParameter
-        If a number is out of range.
-
-    Notes
-    -----
-    Equations 12 and 13 of docs/derivations/probe.md. Tested against kernel regression in
-    ``tests/probes/test_references.py``.
-
-    Examples
-    --------
-    >>> shares = [kernel_levels(n, 40, {2: 1.0}, 1.0)[2] for n in (800, 3200)]
-    >>> [round(share, 2) for share in shares]
-    [0.35, 0.71]
     """
     if not (samples > 0 and dimension > 0 and noise >= 0 and energies):
         raise InvalidParameter(
@@ -175,7 +118,7 @@ def kernel_levels(
     n = min(float(samples), float(MOST_ROWS))
     g, a = 1 / (2 * dimension), 0.25
     base = a + g + float(np.sqrt(a * a + 2 * a * g))
-    degrees = np.arange(MOST_DEGREE + 1)
+    degrees = np.arange(25)  # higher Hermite degrees have negligible eigenvalues
     # mu_l = (2 a / B)^(d/2) (g / B)^l   (probe 13)
     eigenvalues = np.exp(dimension / 2 * log(2 * a / base) + degrees * log(g / base))
     counts = np.array([float(comb(dimension + k - 1, k)) for k in degrees])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -14,78 +16,62 @@ from solvable.errors import InvalidParameter, NotConverged
 BATCH_ROWS = 128
 """Rows of a step."""
 
-CHECKS = 60
-"""Number of times at which the validation loss is measured during training."""
+
+class Network(BaseEstimator):
+    """Base class: standardised labels or encoded classes, and predictions from outputs."""
+
+    classes: bool
+
+    def _prepared(self, X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Standardise the labels, or encode classes."""
+        rows = np.asarray(X, dtype=np.float32)
+        if self.classes:
+            self.classes_ = np.unique(y)
+            return rows, (y[:, None] == self.classes_).astype(np.float32)
+        labels = np.asarray(y, dtype=np.float64)
+        self._single = labels.ndim == 1
+        labels = labels.reshape(len(rows), -1)
+        self._mean, self._scale = labels.mean(0), np.where(labels.std(0) > 0, labels.std(0), 1.0)
+        return rows, ((labels - self._mean) / self._scale).astype(np.float32)
+
+    def _outputs(self, X: np.ndarray) -> np.ndarray:
+        raise NotImplementedError
+
+    def predict_proba(self, X: np.ndarray) -> np.ndarray:
+        """Probabilities of the classes."""
+        return _softmax(self._outputs(X))
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        """Predicted labels or classes."""
+        outputs = self._outputs(X)
+        if self.classes:
+            return np.asarray(self.classes_[outputs.argmax(1)])
+        labels = outputs * self._scale + self._mean
+        return labels[:, 0] if self._single else labels
 
 
-class MultilayerPerceptron(BaseEstimator):
-    r"""ReLU network of a few layers, trained by Adam on the squared error or the cross-entropy.
+@dataclass(eq=False, repr=False)
+class MultilayerPerceptron(Network):
+    """ReLU network of a few layers, trained by Adam on the squared error or the cross-entropy.
 
-    .. math:: f(x)=W_{L+1}^\top\sigma(\cdots\sigma(W_1^\top x+b_1)\cdots)+b_{L+1},\qquad
-        W_{ij}\sim N(0,2a^2/n_{\rm in}) .
-
-    Parameters
-    ----------
-    widths : tuple of int
-        Units of each hidden layer.
-    initial_scale : float
-        Factor a of the initial weights; small ones make the network learn features.
-    step_size : float
-        Step of Adam, which falls to 0 as a cosine.
-    weight_decay : float
-        Decoupled weight decay.
-    steps : int
-        Number of steps of 128 rows.
-    validation : float
-        Share of the rows that decides which step is kept.
-    classes : bool
-        Train on classes by cross-entropy, with probabilities as outputs.
-    seed : int
-        Seed of weights, batches and the validation rows.
-
-    Attributes
-    ----------
-    weights_ : list of ndarray
-        Weights and biases, alternating, float32.
-    best_step_ : int
-        Step that was kept.
-
-    Notes
-    -----
-    A step costs about six products of the batch with the weights; the measurement of shares needs no
-    torch. Tested in ``tests/probes/test_learners.py``.
-
-    Examples
-    --------
-    >>> X = np.random.default_rng(0).standard_normal((300, 3))
-    >>> model = MultilayerPerceptron((32,), steps=500, step_size=0.01).fit(X, X[:, 0])
-    >>> bool(np.mean((model.predict(X) - X[:, 0]) ** 2) < 0.1)
-    True
+    The step falls to 0 as a cosine, weight decay is decoupled, and the step of lowest loss on a share
+    `validation` of the rows is kept. A small `initial_scale` makes the network learn features.
     """
 
-    def __init__(
-        self,
-        widths: tuple[int, ...] = (256, 256),
-        *,
-        initial_scale: float = 1.0,
-        step_size: float = 1e-3,
-        weight_decay: float = 0.0,
-        steps: int = 4000,
-        validation: float = 0.15,
-        classes: bool = False,
-        seed: int = 0,
-    ) -> None:
-        self.widths = widths
-        self.initial_scale = initial_scale
-        self.step_size = step_size
-        self.weight_decay = weight_decay
-        self.steps = steps
-        self.validation = validation
-        self.classes = classes
-        self.seed = seed
+    widths: tuple[int, ...] = (256, 256)
+    _: KW_ONLY
+    initial_scale: float = 1.0
+    step_size: float = 1e-3
+    weight_decay: float = 0.0
+    steps: int = 4000
+    validation: float = 0.15
+    classes: bool = False
+    seed: int = 0
 
-    def fit(self, X: np.ndarray, y: np.ndarray) -> MultilayerPerceptron:
-        """Train on rows and their labels or classes."""
+    def fit(
+        self, X: np.ndarray, y: np.ndarray, observe: Callable[[int], None] | None = None
+    ) -> MultilayerPerceptron:
+        """Train on rows and their labels or classes; `observe` is called after each step."""
         rng = random_stream(self.seed, "multilayer perceptron")
         rows, wanted = self._prepared(X, y)
         order = rng.permutation(len(rows))
@@ -100,13 +86,15 @@ class MultilayerPerceptron(BaseEstimator):
         moments = [(np.zeros_like(w), np.zeros_like(w)) for w in self.weights_]
         best, self.best_step_ = [w.copy() for w in self.weights_], 0
         lowest = self._loss(rows[apart], wanted[apart])
-        every = max(1, self.steps // CHECKS)
+        every = max(1, self.steps // 60)  # the validation loss is measured 60 times
         batches = _batches(kept, rng)
         for step in range(1, self.steps + 1):
             part = next(batches)
             gradients = self._gradients(rows[part], wanted[part])
             rate = self.step_size * 0.5 * (1 + np.cos(np.pi * step / self.steps))
             self._step(gradients, moments, rate, step)
+            if observe is not None:
+                observe(step)
             if step % every == 0 or step == self.steps:
                 loss = self._loss(rows[apart], wanted[apart])
                 if not np.isfinite(loss):
@@ -118,18 +106,6 @@ class MultilayerPerceptron(BaseEstimator):
                     self.best_step_ = step
         self.weights_ = best
         return self
-
-    def _prepared(self, X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Standardise the labels, or encode classes."""
-        rows = np.asarray(X, dtype=np.float32)
-        if self.classes:
-            self.classes_ = np.unique(y)
-            return rows, (y[:, None] == self.classes_).astype(np.float32)
-        labels = np.asarray(y, dtype=np.float64)
-        self._single = labels.ndim == 1
-        labels = labels.reshape(len(rows), -1)
-        self._mean, self._scale = labels.mean(0), np.where(labels.std(0) > 0, labels.std(0), 1.0)
-        return rows, ((labels - self._mean) / self._scale).astype(np.float32)
 
     def _activities(self, rows: np.ndarray) -> list[np.ndarray]:
         """Activities of all layers, inputs first, outputs last."""
@@ -178,18 +154,6 @@ class MultilayerPerceptron(BaseEstimator):
             if w.ndim == 2 and self.weight_decay:
                 w *= np.float32(1 - rate * self.weight_decay)
             w -= np.float32(rate * correction) * first / (np.sqrt(second) + 1e-8)
-
-    def predict_proba(self, X: np.ndarray) -> np.ndarray:
-        """Probabilities of the classes."""
-        return _softmax(self._outputs(X))
-
-    def predict(self, X: np.ndarray) -> np.ndarray:
-        """Predicted labels or classes."""
-        outputs = self._outputs(X)
-        if self.classes:
-            return np.asarray(self.classes_[outputs.argmax(1)])
-        labels = outputs * self._scale + self._mean
-        return labels[:, 0] if self._single else labels
 
     def _outputs(self, X: np.ndarray) -> np.ndarray:
         rows = np.asarray(X, dtype=np.float32)

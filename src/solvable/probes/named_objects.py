@@ -30,20 +30,9 @@ def remember(value: Any) -> str:
 
 
 def imported(name: str, kind: str) -> Any:
-    """Import ``module:name``; the working directory is searched first.
+    """Import ``module:name``, ``folder/module.py:name`` or a name of :func:`remember`.
 
-    Parameters
-    ----------
-    name : str
-        Module and attribute, such as ``"mymodule:make_network"`` or
-        ``"folder/mymodule.py:make_network"``, or a name of :func:`remember`.
-    kind : str
-        What the object is, for messages.
-
-    Raises
-    ------
-    InvalidParameter
-        If the module cannot be imported, or has no such attribute.
+    The working directory is searched first; `kind` names the object in messages.
     """
     if name.startswith("given:"):
         if name not in _GIVEN:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 from math import ceil, log
 from typing import Any
 
@@ -22,9 +21,6 @@ from solvable.probes.targets import MOST_FEATURES, quadratic_target, settings_of
 
 SPECTRAL, BAYES, KERNEL = "spectral learner", "Bayes-optimal", "rbf-kernel"
 """Names of the references."""
-
-PLACES = 36
-"""Sample sizes at which a reference is computed."""
 
 Curve = Callable[[np.ndarray], np.ndarray]
 """Function from sample sizes, shape (m,), to shares, shape (m, p)."""
@@ -147,40 +143,27 @@ def _spectral(target: str, parameters: Any) -> Curve | None:
     return None
 
 
-@lru_cache(maxsize=32)
-def curve_of(reference: str, target: str, settings: str, names: tuple[str, ...]) -> Curve | None:
-    """Return a reference as a function of the sample sizes; None where there is no theory."""
+def reference_shares(
+    reference: str, target: str, settings: str, names: tuple[str, ...], sizes: np.ndarray
+) -> np.ndarray | None:
+    """Shares of all named features at these sizes, shape (m, p), NaN where unknown; None if no theory."""
     if ":" in target:
         return None
     try:
         parameters = settings_of(target, settings)
         if reference == KERNEL:
-            return _kernel(target, parameters, names)
-        return (_bayes if reference == BAYES else _spectral)(target, parameters)
+            curve = _kernel(target, parameters, names)
+        else:
+            curve = (_bayes if reference == BAYES else _spectral)(target, parameters)
+        found = None if curve is None else curve(sizes)
     except (InvalidParameter, NotConverged):
         return None
-
-
-def reference_shares(
-    reference: str, target: str, settings: str, names: tuple[str, ...], sizes: np.ndarray
-) -> np.ndarray | None:
-    """Shares of all named features at these sizes, shape (m, p), NaN where unknown; None if no theory."""
-    curve = curve_of(reference, target, settings, names)
-    if curve is None:
-        return None
-    try:
-        found = curve(sizes)
-    except (InvalidParameter, NotConverged):
+    if found is None:
         return None
     whole = np.full((len(sizes), len(names)), np.nan)
     kept = min(found.shape[1], len(names), MOST_FEATURES if reference != KERNEL else len(names))
     whole[:, :kept] = found[:, :kept]
     return whole
-
-
-def wide_sizes(low: float, high: float) -> np.ndarray:
-    """Sample sizes for references: those of the probe and more on both sides."""
-    return np.geomspace(max(low / 32, 4), high * 8, PLACES)
 
 
 def half_samples(sizes: np.ndarray, shares: np.ndarray) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,13 +20,9 @@ from solvable.probes.references import (
     SPECTRAL,
     half_samples,
     reference_shares,
-    wide_sizes,
 )
 from solvable.probes.system import feature_names
 from solvable.study.results import StudyResult
-
-RESAMPLES = 400
-"""Bootstrap samples of the replicates."""
 
 FEWEST_RESAMPLED = 4
 """Replicates from which on the interval is a bootstrap's; below it is the range of the replicates."""
@@ -36,10 +33,16 @@ class LearnerCurve:
     """Learned shares of one learner: mean over replicates, at ascending sizes."""
 
     learner: str
-    sizes: np.ndarray  # shape (m,)
+    sizes: np.ndarray  # numbers of rows, or of training steps, shape (m,)
     replicates: tuple[np.ndarray, ...]  # one array (replicates, p) for each size
     within: np.ndarray  # mean standard error from the finite number of fresh rows, shape (m, p)
     others: Mapping[str, np.ndarray]  # mean of further metrics, shape (m,)
+    rows: int = 0  # number of training rows if the sizes are steps, else 0
+
+    @property
+    def unit(self) -> str:
+        """Unit of the sizes."""
+        return "steps" if self.rows else "rows"
 
     @cached_property
     def mean(self) -> np.ndarray:
@@ -63,7 +66,7 @@ class LearnerCurve:
         rng = random_stream(0, "half samples")
         draws = []
         if count >= FEWEST_RESAMPLED:
-            for _ in range(RESAMPLES):
+            for _ in range(400):
                 picked = [rows[rng.integers(0, len(rows), len(rows))] for rows in self.replicates]
                 draws.append(np.array([rows.mean(0) for rows in picked]))
         else:
@@ -95,7 +98,7 @@ def curves_of_points(points: Sequence[Point]) -> list[LearnerCurve]:
             continue
         further = [
             name for name, value in own[0].metrics[0].items()
-            if name not in ("learned_share", "standard_error", "energy")
+            if name not in ("learned_share", "standard_error", "energy", "share_in_time")
             and not isinstance(value, list | str)
         ]  # fmt: skip
         found.append(
@@ -108,6 +111,29 @@ def curves_of_points(points: Sequence[Point]) -> list[LearnerCurve]:
             )
         )
     return found
+
+
+def _steps(point: Point) -> list[int]:
+    """Return the steps of a point; points of runs that lack the parameter have none."""
+    return list(json.loads(str(point.parameters.get("steps", "[]"))))
+
+
+def curves_in_time(points: Sequence[Point]) -> list[LearnerCurve]:
+    """Gather shares against training steps, one curve for each observed learner and number of rows."""
+    found = []
+    for point in points:
+        steps = np.array(_steps(point), dtype=float)
+        if not steps.size or not point.metrics:
+            continue
+        shares = point.values("share_in_time").reshape(len(point.metrics), steps.size, -1)
+        reached = np.isfinite(shares).all(axis=(0, 2))
+        if reached.any():
+            replicates = tuple(shares[:, place] for place in np.flatnonzero(reached))
+            within = np.full(shares[0, reached].shape, np.nan)
+            learner = str(point.parameters["learner"]).removeprefix("given:")
+            rows = int(point.parameters["samples"])
+            found.append(LearnerCurve(learner, steps[reached], replicates, within, {}, rows))
+    return sorted(found, key=lambda curve: (curve.learner, curve.rows))
 
 
 @dataclass(frozen=True, repr=False)
@@ -143,6 +169,16 @@ class ProbeResult(Shown, view="solvable.probes.view"):
         return curves_of_points(self.study.points)
 
     @cached_property
+    def in_time(self) -> list[LearnerCurve]:
+        """Shares against training steps: a curve for each observed learner and number of rows."""
+        return curves_in_time(self.study.points)
+
+    @property
+    def steps(self) -> list[int]:
+        """Training steps at which shares were to be measured."""
+        return _steps(self.study.points[0])
+
+    @cached_property
     def references(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         """Sizes and predicted shares of each reference with a theory."""
         sizes = np.concatenate([curve.sizes for curve in self.curves])
@@ -168,17 +204,18 @@ class ProbeResult(Shown, view="solvable.probes.view"):
 
     @property
     def table(self) -> list[dict[str, Any]]:
-        """A row for each learner, number of rows and feature."""
+        """A row for each learner, number of rows and feature, and for each step of learners in time."""
         return [
             {
                 "learner": curve.learner,
-                "samples": int(n),
+                "samples": curve.rows or int(n),
+                "step": int(n) if curve.rows else None,
                 "feature": name,
                 "learned_share": _plain(curve.mean[i, k]),
                 "standard_error": _plain(curve.error[i, k]),
                 "replicates": len(curve.replicates[i]),
             }
-            for curve in self.curves
+            for curve in (*self.curves, *self.in_time)
             for i, n in enumerate(curve.sizes)
             for k, name in enumerate(self.names)
         ]
@@ -186,25 +223,36 @@ class ProbeResult(Shown, view="solvable.probes.view"):
     @property
     def half_samples(self) -> list[dict[str, Any]]:
         """Rows at which half of a feature is learned, by learner and feature, with an interval."""
+        return self._halves(self.curves)
+
+    @property
+    def half_steps(self) -> list[dict[str, Any]]:
+        """Training steps at which half of a feature is learned, as `half_samples`."""
+        return self._halves(self.in_time)
+
+    def _halves(self, curves: Sequence[LearnerCurve]) -> list[dict[str, Any]]:
         found = []
-        for curve in self.curves:
-            rows = zip(self.names, *curve.halves(), strict=True)
-            for k, (name, centre, low, high) in enumerate(rows):
-                references = {
-                    reference: _plain(centre / half)
-                    for reference in self.references
-                    if np.isfinite(half := self.half_of(reference)[k]) and half > 0
+        for curve in curves:
+            references = (
+                {} if curve.rows else {name: self.half_of(name) for name in self.references}
+            )
+            for k, (centre, *ends) in enumerate(zip(*curve.halves(), strict=True)):
+                times = {
+                    name: _positive(centre / half[k])
+                    for name, half in references.items()
+                    if 0 < half[k] < np.inf
                 }
                 status = "measured" if 0 < centre < np.inf else "within the first size"
                 found.append(
                     {
                         "learner": curve.learner,
-                        "feature": name,
-                        "half_samples": _plain(centre) if centre > 0 else None,
-                        "lower": _plain(low) if low > 0 else None,
-                        "upper": _plain(high) if high > 0 else None,
+                        "feature": self.names[k],
+                        **({"samples": curve.rows} if curve.rows else {}),
+                        "half_steps" if curve.rows else "half_samples": _positive(centre),
+                        "lower": _positive(ends[0]),
+                        "upper": _positive(ends[1]),
                         "status": status if centre < np.inf else "not within the last size",
-                        "times": {name: value for name, value in references.items() if value},
+                        "times": {name: value for name, value in times.items() if value},
                     }
                 )
         return found
@@ -224,6 +272,7 @@ class ProbeResult(Shown, view="solvable.probes.view"):
             "settings": self.settings,
             "features": self.table,
             "half_samples": self.half_samples,
+            "half_steps": self.half_steps,
             "references": references,
             "failed": self.failures,
         }
@@ -238,7 +287,8 @@ def references_of(
     target: str, settings: str, names: tuple[str, ...], sizes: np.ndarray
 ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Compute all references that have a theory for this target, in the order in which they are named."""
-    wide = wide_sizes(float(sizes.min()), float(sizes.max()))
+    # more sizes than those of the probe, on both sides
+    wide = np.geomspace(max(float(sizes.min()) / 32, 4), float(sizes.max()) * 8, 36)
     found = {}
     for name in (BAYES, SPECTRAL, KERNEL):
         shares = reference_shares(name, target, settings, names, wide)
@@ -249,3 +299,7 @@ def references_of(
 
 def _plain(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
+
+
+def _positive(value: float) -> float | None:
+    return float(value) if 0 < value < np.inf else None

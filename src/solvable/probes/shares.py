@@ -12,98 +12,32 @@ from solvable.errors import InvalidData
 WORST_CONDITION = 10.0
 """Largest condition number of the correlations between feature functions."""
 
-LEAST_TOGETHER = 1e-9
-"""Part of the target's variance below which its feature functions explain all of it."""
-
 
 @dataclass(frozen=True)
 class Shares:
-    r"""Learned shares of the features, and an exact split of the error on the sample.
+    """Learned shares, and an exact split of the error on the sample (variance of the target: 1)."""
 
-    .. math:: \frac{|\hat f-f|^2}{|f|^2}=(1-s)^\top A(1-s)+e_r(1-s_r)^2+\nu+g .
-
-    All parts are in units of the variance :math:`|f|^2` of the target without noise.
-
-    Parameters
-    ----------
-    share : ndarray of shape (p,)
-        Learned share :math:`s_k` of each feature: 0 for a constant, 1 for the target itself.
-    standard_error : ndarray of shape (p,)
-        Standard error of each share from the finite sample of inputs.
-    energy : ndarray of shape (p,)
-        Variance :math:`A_{kk}` of each feature's part of the target.
-    features_error : float
-        Error in the features, :math:`(1-s)^\top A(1-s)`.
-    together : float
-        Share :math:`s_r` of what the features do together (products of features); NaN if there is none.
-    together_energy : float
-        Variance :math:`e_r` of that part of the target.
-    rest : float
-        Variance :math:`\nu` of the fitted function outside the parts of the target.
-    excess : float
-        The rest in units of that of a calibrated learner with the same shares,
-        :math:`\sum_kA_{kk}s_k(1-s_k)`; NaN where that is not above 0, as for shares above 1.
-    mean_error : float
-        Squared difference :math:`g` of the means.
-    error : float
-        Squared error on the target without noise.
-    condition : float
-        Condition number of the correlations between feature functions.
-
-    Notes
-    -----
-    Equations 1 to 4 of docs/derivations/probe.md. Tested in ``tests/probes/test_shares.py``.
-    """
-
-    share: np.ndarray
-    standard_error: np.ndarray
-    energy: np.ndarray
-    features_error: float
-    together: float
-    together_energy: float
-    rest: float
-    excess: float
-    mean_error: float
-    error: float
-    condition: float
+    share: np.ndarray  # s_k of each feature, shape (p,): 0 for a constant, 1 for the target itself
+    standard_error: np.ndarray  # of each share, from the finite sample of inputs
+    energy: np.ndarray  # variance A_kk of each feature's part of the target
+    features_error: float  # (1 - s)^T A (1 - s)
+    together: float  # share s_r of what features do together (their products); NaN if there is none
+    together_energy: float  # variance of that part of the target
+    rest: float  # variance of the fitted function outside the parts of the target
+    excess: (
+        float  # rest over that of a calibrated learner with these shares; NaN for shares above 1
+    )
+    mean_error: float  # squared difference of the means
+    error: float  # squared error on the target without noise
+    condition: float  # condition number of the correlations between feature functions
+    outside: np.ndarray  # the fitted function outside the parts of the target, shape (n,)
 
 
 def learned_shares(parts: np.ndarray, target: np.ndarray, fitted: np.ndarray) -> Shares:
-    r"""Regress a fitted function and the target on the feature functions, and compare coefficients.
+    """Regress a fitted function and the target on the feature functions, and compare coefficients.
 
-    .. math:: s_k=\beta_k/\alpha_k,\qquad\alpha=G^{-1}\langle\psi,f\rangle,\quad
-        \beta=G^{-1}\langle\psi,\hat f\rangle,\quad G=\langle\psi,\psi^\top\rangle .
-
-    Parameters
-    ----------
-    parts : ndarray of shape (n, p)
-        Feature functions :math:`\psi_k` at fresh inputs, of any scale and sign.
-    target : ndarray of shape (n,)
-        Target without noise.
-    fitted : ndarray of shape (n,)
-        Predictions of the learner.
-
-    Returns
-    -------
-    Shares
-        The shares do not depend on scale, sign and order of the feature functions.
-
-    Raises
-    ------
-    InvalidData
-        If shapes do not fit, a number is not finite, the feature functions are nearly dependent
-        (condition number above 10), or a dependence of the target on one of them cannot be seen.
-
-    Notes
-    -----
-    Equations 1 to 4 of docs/derivations/probe.md.
-
-    Examples
-    --------
-    >>> x = np.random.default_rng(0).standard_normal((4000, 2))
-    >>> found = learned_shares(x**2, x[:, 0] ** 2 - x[:, 1] ** 2, x[:, 0] ** 2 / 2)
-    >>> found.share.round(3) + 0.0
-    array([0.5, 0. ])
+    Equations 1 to 4 of docs/derivations/probe.md, for feature functions of shape (n, p) at fresh
+    inputs. The shares do not depend on scale, sign and order of the feature functions.
     """
     psi, y, prediction = _checked(parts, target, fitted)
     n = len(y)
@@ -140,7 +74,7 @@ def learned_shares(parts: np.ndarray, target: np.ndarray, fitted: np.ndarray) ->
     energy_left = float(np.mean(left**2)) / whole
     together = float("nan")
     rest = centred_fit - parts_of_target @ share
-    if energy_left > LEAST_TOGETHER:
+    if energy_left > 1e-9:  # else the feature functions explain all of the target
         together = float(np.mean(rest * left) / np.mean(left**2))
         rest = rest - together * left
     else:
@@ -166,6 +100,7 @@ def learned_shares(parts: np.ndarray, target: np.ndarray, fitted: np.ndarray) ->
         float((prediction.mean() - y.mean()) ** 2) / whole,
         float(np.mean((prediction - y) ** 2)) / whole,
         condition,
+        rest,
     )
 
 
@@ -191,28 +126,16 @@ def _checked(
 
 @dataclass(frozen=True)
 class LevelShares:
-    """How far a classifier has merged the synonyms of each level of a random hierarchy.
+    """How far a classifier has merged the synonyms of each level of a random hierarchy."""
 
-    Parameters
-    ----------
-    invariance : ndarray of shape (L,)
-        Part of the variance of the probabilities that depends only on levels 0 to l, l = 0 ... L - 1:
-        1 if all synonyms below are merged, near 0 for a learner that stores its strings.
-    label_share : float
-        Share of the label in the probabilities, 1 for a perfect classifier.
-    brier, label_error, synonym_error : float
-        Mean squared error of the probabilities, and its split: the error of their mean given the label,
-        and what varies with the choice of synonyms.
-    error : float
-        Share of wrong predictions.
-    """
-
+    # part R_l of the variance of the probabilities that depends only on levels 0 to l, shape (L,):
+    # 1 if all synonyms below are merged, near 0 for a learner that stores its strings
     invariance: np.ndarray
-    label_share: float
-    brier: float
-    label_error: float
-    synonym_error: float
-    error: float
+    label_share: float  # share of the label in the probabilities, 1 for a perfect classifier
+    brier: float  # mean squared error of the probabilities: label_error + synonym_error
+    label_error: float  # error of their mean given the label
+    synonym_error: float  # what varies with the choice of synonyms
+    error: float  # share of wrong predictions
 
 
 def level_shares(
@@ -221,30 +144,10 @@ def level_shares(
     labels: np.ndarray,
     redrawn: Sequence[np.ndarray],
 ) -> LevelShares:
-    r"""Split the variance of probabilities by redrawing the synonyms of one level after another.
+    """Split the variance of probabilities by redrawing the synonyms of one level after another.
 
-    .. math:: \tfrac12E|\hat f(x)-\hat f(\tilde x_l)|^2=\sum_{j>l}V_j,\qquad
-        R_l=\frac{\sum_{j\le l}V_j}{\sum_jV_j} .
-
-    Parameters
-    ----------
-    probabilities : callable
-        Strings to probabilities of the classes, shape (n, classes).
-    strings : ndarray of shape (n, leaves)
-        Fresh strings.
-    labels : ndarray of shape (n,)
-        Their labels, 0 to classes - 1.
-    redrawn : sequence of ndarray
-        The strings with everything below levels 0, ..., L - 1 drawn again; the first are strings of the
-        same label, the last have only other synonyms of the leaves.
-
-    Returns
-    -------
-    LevelShares
-
-    Notes
-    -----
-    Equation 5 of docs/derivations/probe.md. Tested in ``tests/probes/test_shares.py``.
+    Equation 5 of docs/derivations/probe.md. `redrawn` are the strings with everything below levels
+    0, ..., L - 1 drawn again: first strings of the same label, last other synonyms of the leaves only.
     """
     f = np.asarray(probabilities(strings), dtype=np.float64)
     wanted = np.eye(f.shape[1])[labels]

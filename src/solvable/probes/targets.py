@@ -39,7 +39,10 @@ REFUSED = {
 
 
 class Subject(Protocol):
-    """Target of a probe; an own target is a class with these methods and, optionally, a seed."""
+    """Target of a probe; an own target is a class with these methods and, optionally, a seed.
+
+    It may have an array `directions`, shape (d, p), that spans what the target depends on.
+    """
 
     def sample(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """Draw n inputs, shape (n, d), and their labels, shape (n,)."""
@@ -58,6 +61,7 @@ class Target:
     sample: Callable[[int, np.random.Generator], tuple[np.ndarray, np.ndarray]]
     clean: Callable[[np.ndarray], np.ndarray]
     parts: Callable[[np.ndarray], tuple[tuple[str, ...], np.ndarray]]
+    directions: np.ndarray | None = None  # span of what the target depends on, shape (d, p)
 
 
 def _numbered(count: int) -> tuple[str, ...]:
@@ -84,7 +88,13 @@ def _sequential(parameters: Any, seed: int) -> Subject:
         low *= np.sqrt(2) * target.weights
         return (*names, "low degree"), np.column_stack([whole - low, low.sum(1)])
 
-    return Target(target.sample, lambda X: target.label(target.index(X)), features)
+    linear = target.inputs == "gaussian" or target.degree == 1
+    return Target(
+        target.sample,
+        lambda X: target.label(target.index(X)),
+        features,
+        target.directions if linear else None,
+    )
 
 
 def _multi_index(parameters: Any, seed: int) -> Subject:
@@ -97,7 +107,7 @@ def _multi_index(parameters: Any, seed: int) -> Subject:
         rows = zip(channel.links, channel.amplitudes, z, strict=True)
         return _gathered(np.stack([a * link(column) for link, a, column in rows], axis=1))
 
-    return Target(target.sample, target.clean, features)
+    return Target(target.sample, target.clean, features, target.directions)
 
 
 def _gathered(values: np.ndarray) -> tuple[tuple[str, ...], np.ndarray]:
@@ -135,7 +145,8 @@ def _quadratic(parameters: Any, seed: int) -> Subject:
         names = tuple(f"features {band[0] + 1} to {band[-1] + 1}" for band in bands)
         return names, np.stack([values[:, band].sum(1) for band in bands], axis=1)
 
-    return Target(target.sample, target.signal, features)
+    proper = target.factor.shape[1] < target.dimension
+    return Target(target.sample, target.signal, features, target.factor if proper else None)
 
 
 def _compositional(parameters: Any, seed: int) -> Subject:
@@ -153,7 +164,8 @@ def _compositional(parameters: Any, seed: int) -> Subject:
         # f_k = b_k (u_k² - 1), u_k = <A v_k, F>, B = sum_k b_k v_k v_k^T   (probe 10)
         return _gathered((b * ((target.latent(X) @ vectors) ** 2 - 1))[:, order])
 
-    return Target(target.sample, lambda X: target.label(target.index(X)), features)
+    directions = target.latent(np.eye(parameters.dimension)) if parameters.degree == 1 else None
+    return Target(target.sample, lambda X: target.label(target.index(X)), features, directions)
 
 
 FAMILIES: Mapping[str, Callable[[Any, int], Subject]] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from solvable.arrays import random_stream
 from solvable.errors import InvalidData, NotConverged
 from solvable.fitting.devices import chosen_device, import_torch, torch_device
 from solvable.paths import error_line
+from solvable.probes.multilayer import Network
 
 STEPS, STEP_SIZE, BATCH_ROWS, VALIDATION = 4_000, 1e-3, 128, 0.15
 
@@ -21,24 +23,16 @@ RECIPE = (
 """How torch modules are trained, in words; a module may have a method ``fit`` of its own instead."""
 
 
-class TorchLearner:
-    """A torch module with ``fit`` and ``predict``.
-
-    Parameters
-    ----------
-    module : torch.nn.Module
-        Network from rows of inputs to outputs, shape (n, outputs) or (n,).
-    classes : bool
-        Train on classes by cross-entropy.
-    seed : int
-        Seed of batches and validation rows.
-    """
+class TorchLearner(Network):
+    """A torch module, from rows to outputs of shape (n, outputs) or (n,), trained by the recipe."""
 
     def __init__(self, module: Any, *, classes: bool, seed: int) -> None:
         self.module, self.classes, self.seed = copy.deepcopy(module), classes, seed
 
-    def fit(self, X: np.ndarray, y: np.ndarray) -> TorchLearner:
-        """Train by the recipe on the device of the study."""
+    def fit(
+        self, X: np.ndarray, y: np.ndarray, observe: Callable[[int], None] | None = None
+    ) -> TorchLearner:
+        """Train by the recipe on the device of the study; `observe` is called after each step."""
         torch = import_torch()
         torch.manual_seed(self.seed)
         for layer in self.module.modules():
@@ -46,8 +40,10 @@ class TorchLearner:
                 layer.reset_parameters()  # each replicate has its own start
         self._device = torch_device(torch, chosen_device() or "cpu")
         self.module.to(self._device)
-        rows = torch.as_tensor(np.asarray(X, dtype=np.float32), device=self._device)
-        wanted = self._prepared(torch, y)
+        inputs, labels = self._prepared(X, y)
+        rows = torch.as_tensor(inputs, device=self._device)
+        wanted = torch.as_tensor(labels, device=self._device)
+        self._columns = labels.shape[1]
         rng = random_stream(self.seed, "torch recipe")
         order = rng.permutation(len(rows))
         apart, kept = np.split(order, [max(1, round(VALIDATION * len(rows)))])
@@ -66,6 +62,8 @@ class TorchLearner:
             loss.backward()
             optimiser.step()
             falling.step()
+            if observe is not None:
+                observe(step)
             if step % (STEPS // 60) == 0:
                 self.module.eval()
                 with torch.no_grad():
@@ -81,18 +79,7 @@ class TorchLearner:
             self.module.load_state_dict(best)
         return self
 
-    def _prepared(self, torch: Any, y: np.ndarray) -> Any:
-        if self.classes:
-            self.classes_, encoded = np.unique(y, return_inverse=True)
-            return torch.as_tensor(encoded, device=self._device)
-        labels = np.asarray(y, dtype=np.float64)
-        self._single = labels.ndim == 1
-        labels = labels.reshape(len(labels), -1)
-        self._mean, self._scale = labels.mean(0), np.where(labels.std(0) > 0, labels.std(0), 1.0)
-        scaled = ((labels - self._mean) / self._scale).astype(np.float32)
-        return torch.as_tensor(scaled, device=self._device)
-
-    def _called(self, rows: Any, columns: int | None) -> Any:
+    def _called(self, rows: Any) -> Any:
         try:
             outputs = self.module(rows)
         except Exception as error:  # a user's module may raise anything
@@ -103,19 +90,18 @@ class TorchLearner:
         if outputs.ndim == 1:
             outputs = outputs[:, None]
         shape = tuple(outputs.shape)
-        if len(shape) != 2 or shape[0] != len(rows) or (columns and shape[1] < columns):
+        if len(shape) != 2 or shape[0] != len(rows) or shape[1] < self._columns:
             raise InvalidData(
                 f"{type(self.module).__name__} returns shape {shape} for {len(rows)} rows; allowed: "
-                f"({len(rows)}, {columns})."
+                f"({len(rows)}, {self._columns})."
             )
-        return outputs
+        return outputs[:, : self._columns]
 
     def _loss(self, torch: Any, rows: Any, wanted: Any) -> Any:
+        outputs = self._called(rows)
         if self.classes:
-            outputs = self._called(rows, len(self.classes_))
             return torch.nn.functional.cross_entropy(outputs, wanted)
-        outputs = self._called(rows, wanted.shape[1])
-        return ((outputs[:, : wanted.shape[1]] - wanted) ** 2).mean()
+        return ((outputs - wanted) ** 2).mean()
 
     def _outputs(self, X: np.ndarray) -> np.ndarray:
         torch = import_torch()
@@ -125,19 +111,5 @@ class TorchLearner:
             for start in range(0, len(X), 4096):
                 part = np.asarray(X[start : start + 4096], dtype=np.float32)
                 rows = torch.as_tensor(part, device=self._device)
-                blocks.append(self._called(rows, None).double().cpu().numpy())
+                blocks.append(self._called(rows).double().cpu().numpy())
         return np.concatenate(blocks)
-
-    def predict(self, X: np.ndarray) -> np.ndarray:
-        """Predict labels."""
-        outputs = self._outputs(X)
-        if self.classes:
-            return np.asarray(self.classes_[outputs[:, : len(self.classes_)].argmax(1)])
-        labels = outputs[:, : len(self._mean)] * self._scale + self._mean
-        return labels[:, 0] if self._single else labels
-
-    def predict_proba(self, X: np.ndarray) -> np.ndarray:
-        """Probabilities of the classes."""
-        outputs = self._outputs(X)[:, : len(self.classes_)]
-        shifted = np.exp(outputs - outputs.max(1, keepdims=True))
-        return np.asarray(shifted / shifted.sum(1, keepdims=True))

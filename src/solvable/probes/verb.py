@@ -10,12 +10,14 @@ from tempfile import mkdtemp
 from typing import Any
 from weakref import finalize
 
+import numpy as np
+
 from solvable.arrays import check_integer
 from solvable.errors import InvalidParameter
 from solvable.probes.learners import check_learner
 from solvable.probes.named_objects import remember
 from solvable.probes.results import ProbeResult
-from solvable.probes.system import feature_names, settings_text, system
+from solvable.probes.system import feature_names, system
 from solvable.probes.targets import LABELS, STRINGS, settings_of
 from solvable.progress import Progress, reporter
 from solvable.study import Study, run_study
@@ -34,6 +36,8 @@ def probe(
     seeds: int = 2,
     seed: int = 0,
     settings: Mapping[str, Any] | None = None,
+    steps: Sequence[int] | int = (),
+    refit: bool = False,
     output: str | Path | None = None,
     workers: int | None = None,
     device: str | None = None,
@@ -57,6 +61,12 @@ def probe(
         Another seed repeats the probe with independent draws.
     settings : mapping, optional
         Parameters of the target.
+    steps : int or sequence of int
+        Training steps at which shares are measured as well; one number means 30 steps up to it. A step is
+        one of the optimiser for networks, a pass over the rows for ``partial_fit``, a tree for ensembles
+        with a warm start; an own ``fit(X, y, observe)`` calls ``observe(step)`` after each step.
+    refit : bool
+        Also train on the same rows from another start, and measure the common part of both rests.
     output : path, optional
         Run directory with a report; a stopped probe is resumed. Default: a temporary directory.
     workers : int, optional
@@ -89,7 +99,7 @@ def probe(
     >>> [row["status"] for row in found.half_samples]
     ['not within the last size', 'not within the last size']
     """
-    study, here = probe_study(learner, target, samples, seeds, seed, settings)
+    study, here = probe_study(learner, target, samples, seeds, seed, settings, steps, refit)
     directory = mkdtemp(prefix="solvable-") if output is None else Path(output)
     if output is not None:
         check_directory(Path(output))
@@ -115,6 +125,8 @@ def probe_study(
     seeds: int,
     seed: int,
     settings: Mapping[str, Any] | None,
+    steps: Sequence[int] | int = (),
+    refit: bool = False,
 ) -> tuple[Study, bool]:
     """Return the study of a probe after all checks, and whether objects keep it in this process."""
     if settings is not None and not isinstance(settings, Mapping):
@@ -128,13 +140,26 @@ def probe_study(
     names = [one if isinstance(one, str) else remember(one) for one in learners]
     subject = target if isinstance(target, str) else remember(target)
     here = any(name.startswith("given:") for name in (*names, subject))
-    text = settings_text(_checked(subject, dict(settings or {})))
+    text = json.dumps(_checked(subject, dict(settings or {})), sort_keys=True)
     feature_names(subject, text)  # refuses what cannot be probed
     kinds = {STRINGS: "classes", LABELS: "labels"}
     for name in names:
         check_learner(name, kinds.get(subject, "numbers"))  # type: ignore[arg-type]
-    grid = {"learner": names, "target": [subject], "settings": [text], "samples": samples}
+    grid = {
+        "learner": names, "target": [subject], "settings": [text], "samples": samples,
+        "steps": [json.dumps(_steps(steps))], "refit": [refit],
+    }  # fmt: skip
     return Study(system, grid, seeds, seed=seed), here
+
+
+def _steps(steps: Sequence[int] | int) -> list[int]:
+    """Return ascending steps; one number stands for 30 steps up to it, evenly spaced in the logarithm."""
+    wanted = [steps] if isinstance(steps, int) else list(steps)
+    for step in wanted:
+        check_integer("steps", step, 1)
+    if len(wanted) == 1:
+        wanted = [round(float(step)) for step in np.geomspace(1, wanted[0], 30)]
+    return sorted(set(wanted))
 
 
 def _checked(target: str, settings: dict[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,13 @@ from solvable.plots.numbers import format_number
 from solvable.plots.tables import Column, Table
 from solvable.plots.words import counted
 from solvable.probes.references import BAYES, KERNEL, SPECTRAL, half_samples
-from solvable.probes.results import LearnerCurve, ProbeResult, curves_of_points, references_of
+from solvable.probes.results import (
+    LearnerCurve,
+    ProbeResult,
+    curves_in_time,
+    curves_of_points,
+    references_of,
+)
 from solvable.probes.system import feature_names
 from solvable.probes.targets import LABELS, STRINGS
 
@@ -24,7 +30,9 @@ MOST_LINES = 5
 
 def line(found: ProbeResult) -> str:
     """Return the answer in one sentence: rows at one half, and ratios to those of theory."""
-    sentences = [_sentence(found, curve) for curve in found.curves]
+    in_time = _longest(found.in_time)
+    curves = [c for c in found.curves if c.sizes.size > 1 or not in_time]
+    sentences = [_sentence(found, curve) for curve in (*curves, *in_time)]
     if found.failures:
         first = found.failures[0]
         sentences.append(
@@ -34,42 +42,37 @@ def line(found: ProbeResult) -> str:
     return " ".join(sentences) or "nothing was measured."
 
 
+def _longest(curves: Sequence[LearnerCurve]) -> list[LearnerCurve]:
+    """Return the curve in time with the most rows of each learner."""
+    return list({curve.learner: curve for curve in curves}.values())
+
+
 def _sentence(found: ProbeResult, curve: LearnerCurve) -> str:
     centres, _, _ = curve.halves()
     shown = [k for k, name in enumerate(found.names) if name.startswith("feature")]
     shown = list(dict.fromkeys([shown[0], shown[-1]])) if shown else list(range(len(centres)))[:3]
-    what = {STRINGS: "reaches one half of", LABELS: "learns half of"}.get(
-        found.target, "learns half of"
-    )
+    what = "reaches one half of" if found.target == STRINGS else "learns half of"
     parts = []
     for place, k in enumerate(shown):
-        text = f"{found.names[k]} {_at(centres[k], curve)}"
         ratios = []
-        for name in (BAYES, SPECTRAL):
-            if name not in found.references or not 0 < centres[k] < np.inf:
-                continue
-            half = found.half_of(name)[k]
-            if 0 < half < np.inf:
-                article = "the " if place == 0 else ""
-                owner = f"{name}'s " if name != BAYES else f"{name} "
-                said = f"{article}{owner}" if place == 0 else ""
-                ratios.append(f"{format_number(centres[k] / half, 2)} times {said}{half:,.0f}")
+        for name, owner in ((BAYES, f"the {BAYES} "), (SPECTRAL, f"the {SPECTRAL}'s ")):
+            known = not curve.rows and name in found.references
+            half = found.half_of(name)[k] if known else np.nan
+            if 0 < half < np.inf and 0 < centres[k] < np.inf:
+                ratio = format_number(centres[k] / half, 2)
+                ratios.append(f"{ratio} times {'' if place else owner}{half:,.0f}")
+        text = f"{found.names[k]} {_at(centres[k], curve)}"
         parts.append(text + (f" ({', '.join(ratios)})" if ratios else ""))
-    return f"{curve.learner} {what} {', '.join(parts)}."
+    learner = f"On {curve.rows:,} rows {curve.learner}" if curve.rows else curve.learner
+    return f"{learner} {what} {', '.join(parts)}."
 
 
 def _at(half: float, curve: LearnerCurve) -> str:
     if half == 0:
-        return f"within {curve.sizes[0]:,.0f} rows"
+        return f"within {curve.sizes[0]:,.0f} {curve.unit}"
     if not np.isfinite(half):
-        return f"not within {curve.sizes[-1]:,.0f} rows"
-    return f"at {_rounded(half)} rows"
-
-
-def _rounded(half: float) -> str:
-    digits = max(0, 2 - int(np.floor(np.log10(half))))
-    step = 10.0 ** (int(np.floor(np.log10(half))) - 2)
-    return f"{round(half / step) * step:,.0f}" if digits < 2 else f"{half:.0f}"
+        return f"not within {curve.sizes[-1]:,.0f} {curve.unit}"
+    return f"at {float(f'{half:.3g}'):,.0f} {curve.unit}"
 
 
 def share_table(found: ProbeResult, curve: LearnerCurve) -> Table:
@@ -78,7 +81,8 @@ def share_table(found: ProbeResult, curve: LearnerCurve) -> Table:
         (name, title)
         for name, title in (
             ("together_share", "together"), ("rest", "rest"),
-            ("excess_rest", "excess"), ("error", "error"),
+            ("excess_rest", "excess"), ("error", "error"), ("gradient_inside", "gradient inside"),
+            ("common_rest", "common rest"),
         )
         if np.isfinite(curve.others.get(name, np.array(np.nan))).any()
     ]  # fmt: skip
@@ -90,7 +94,8 @@ def share_table(found: ProbeResult, curve: LearnerCurve) -> Table:
             f"{mean:.2f} ± {error:.2f}" if np.isfinite(error) else f"{mean:.2f}"
             for mean, error in zip(curve.mean[i], curve.error[i], strict=True)
         ]
-        cells += [f"{curve.others[name][i]:.2f}" for name, _ in further]
+        values = (float(curve.others[name][i]) for name, _ in further)
+        cells += [f"{value:.2f}" if np.isfinite(value) else "-" for value in values]
         table.add(f"{n:,.0f}", *cells)
     return table
 
@@ -102,10 +107,13 @@ def _heads(found: ProbeResult) -> list[Column]:
     return [Column(name.replace(" features", ""), right=True) for name in names]
 
 
-def half_table(found: ProbeResult) -> Table:
-    """Tabulate the rows at one half of learners and references."""
-    table = Table(Column("rows at half of", wrap=False), *_heads(found))
-    for curve in found.curves:
+def half_table(found: ProbeResult, curves: Sequence[LearnerCurve]) -> Table:
+    """Tabulate the rows, or steps, at one half of learners, and of references for rows."""
+    in_time = bool(curves and curves[0].rows)
+    table = Table(
+        Column(f"{'steps' if in_time else 'rows'} at half of", wrap=False), *_heads(found)
+    )
+    for curve in curves:
         cells = []
         for centre, low, high in zip(*curve.halves(), strict=True):
             text = _cell(centre, curve)
@@ -113,8 +121,8 @@ def half_table(found: ProbeResult) -> Table:
                 upper = f"{high:,.0f}" if np.isfinite(high) else "?"
                 text += f" ({low:,.0f} to {upper})"
             cells.append(text)
-        table.add(curve.learner, *cells)
-    for name in found.references:
+        table.add(curve.learner + (f", {curve.rows:,} rows" if in_time else ""), *cells)
+    for name in () if in_time else found.references:
         halves = found.half_of(name)
         cells = ["-" if not 0 < half < np.inf else f"{half:,.0f}" for half in halves]
         table.add(f"{name}, theory", *cells)
@@ -140,12 +148,27 @@ def notes(found: ProbeResult) -> list[str]:
             "rest: variance of the fitted function outside the target's parts; excess: the same in units "
             "of a calibrated learner with these shares (about 1; above: noise was fitted)."
         )
+    chance = next((c.others["gradient_chance"][0] for c in found.curves
+                   if "gradient_chance" in c.others), None)  # fmt: skip
+    if chance is not None:
+        said.append(
+            "gradient inside: part of the average gradient outer product in the hidden subspace, "
+            f"{chance:.2f} by chance."
+        )
+    observed = {curve.learner for curve in found.in_time}
+    silent = [c.learner for c in found.curves if found.steps and c.learner not in observed]
+    if silent:
+        said.append(f"Not observed in training, as they cannot be: {', '.join(silent)}.")
+    if any("common_rest" in curve.others for curve in found.curves):
+        said.append("common rest: correlation of the rests of two starts on the same rows.")
     return said
 
 
 def tables(found: ProbeResult) -> list[Table]:
     """Return the tables of the result."""
-    return [*(share_table(found, curve) for curve in found.curves), half_table(found)]
+    shares = [share_table(found, curve) for curve in found.curves]
+    halves = [half_table(found, curves) for curves in (found.curves, found.in_time) if curves]
+    return [*shares, *halves]
 
 
 def rows(found: ProbeResult) -> Sequence[Mapping[str, Any]]:
@@ -155,17 +178,19 @@ def rows(found: ProbeResult) -> Sequence[Mapping[str, Any]]:
 
 def figures(found: ProbeResult) -> list[Figure]:
     """Return a figure of shares for each learner, and one of the rows at one half."""
-    return drawn(found.curves, found.names, found.references, found.target)
+    return drawn(found.curves, found.in_time, found.names, found.references, found.target)
 
 
 def drawn(
     curves: Sequence[LearnerCurve],
+    in_time: Sequence[LearnerCurve],
     names: tuple[str, ...],
     references: Mapping[str, tuple[np.ndarray, np.ndarray]],
     target: str,
 ) -> list[Figure]:
     """Draw all figures of a probe."""
     made = [_shares(curve, names, references, target) for curve in curves]
+    made += [_shares(curve, names, {}, target) for curve in _longest(in_time)]
     if curves and target not in (STRINGS,):
         made.append(_halves(curves, names, references, target))
     return made
@@ -193,11 +218,13 @@ def _shares(
     if reference is not None:
         said += f" Lines: {reference}, theory."
     label = "invariance, share of the label" if target == STRINGS else "learned share"
+    title = f"What {curve.learner} learns of {target}"
+    if curve.rows:
+        title += f" in time, {curve.rows:,} rows"
     return Figure(
-        f"shares-{_slug(curve.learner)}",
-        f"What {curve.learner} learns of {target}"
-        + (f" (lines: {reference}, theory)" if reference else ""),
-        "training rows n",
+        f"{'steps' if curve.rows else 'shares'}-{_slug(curve.learner)}",
+        title + (f" (lines: {reference}, theory)" if reference else ""),
+        "training steps" if curve.rows else "training rows n",
         label,
         series,
         said,
@@ -249,7 +276,8 @@ def _panel(curves: Sequence[Curve]) -> list[Figure]:
     target, settings = (str(points[0].parameters[name]) for name in ("target", "settings"))
     names, own = feature_names(target, settings), curves_of_points(points)
     sizes = np.concatenate([curve.sizes for curve in own])
-    return drawn(own, names, references_of(target, settings, names, sizes), target)
+    references = references_of(target, settings, names, sizes)
+    return drawn(own, curves_in_time(points), names, references, target)
 
 
 PANELS: Iterable[PanelFunction] = (_panel,)
