@@ -60,6 +60,20 @@ def test_identities_never_change():
     assert study.fingerprint == digest(f'[["{study.tasks[0].identity}"]]')
 
 
+def test_parameters_that_came_later_leave_earlier_tasks_as_they_were():
+    class LaterParameters(SmallParameters):
+        added = frozenset({"depth"})
+        depth: int = 1
+
+    later = Small()
+    later.parameters = LaterParameters
+    assert identities(later, {"size": [1, 2]}) == identities(SMALL, {"size": [1, 2]})
+    assert identities(later, {"depth": 1}) == identities(SMALL)
+    deeper = Study(later, {"depth": [1, 2]})
+    assert len({task.identity for task in deeper.tasks}) == len(deeper.points) == 2
+    assert deeper.tasks[1].parameters["depth"] == 2
+
+
 def test_tasks_are_the_product():
     study = Study(SMALL, {"size": [1, 2], "scale": [0.5, 1.5, 2.5]}, 4)
     settings_and_replicates = {

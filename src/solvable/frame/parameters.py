@@ -136,7 +136,8 @@ class Parameters(BaseModel):
 
     Each field has a range, a unit and a line of description, from which the command line makes its
     help. A :class:`Size` is an integer computed from a ratio; ``limits`` lists the limits of a
-    measurement (:class:`Limit`, :func:`memory`).
+    measurement (:class:`Limit`, :func:`memory`). ``added`` names fields that came later than the first
+    runs of a version: at their default they do not change the random numbers of a task.
     """
 
     model_config = ConfigDict(
@@ -148,6 +149,7 @@ class Parameters(BaseModel):
     )
 
     limits: ClassVar[Sequence[Limit]] = ()
+    added: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self, **values: Any) -> None:
         try:

@@ -31,6 +31,8 @@ ROWS, STRING_ROWS = 20_000, 4_000
 class ProbeParameters(Parameters):
     """Parameters of one fit: a learner, a target and a number of training rows."""
 
+    added = frozenset({"steps", "refit"})
+
     learner: str = "mlp"
     """Learner: a name of the probe, or module:name."""
     target: str = "sequential-recovery"

@@ -142,11 +142,18 @@ class Study:
     def tasks(self) -> list[Task]:
         """Return all tasks: the first replicate of every point, then the second, and so on."""
         name, version = self.system.name, self.system.version
-        hashes = [_hash(name, version, point) for point in self._points]
+        fields = self.system.parameters.model_fields
+        later = {field: fields[field].default for field in self.system.parameters.added}
+        # what identifies a point: fields that came later only where they differ from their default
+        known = [
+            {field: v for field, v in point.items() if field not in later or v != later[field]}
+            for point in self._points
+        ]
+        hashes = [_hash(name, version, point) for point in known]
         return [
-            Task(_hash(name, version, point, replicate, self.seed), key, point, replicate)
+            Task(_hash(name, version, own, replicate, self.seed), key, point, replicate)
             for replicate in range(self.replicates)
-            for point, key in zip(self._points, hashes, strict=True)
+            for point, own, key in zip(self._points, known, hashes, strict=True)
         ]
 
     @cached_property

@@ -30,6 +30,8 @@ Estimator = Literal["optimal", "lamp", "tanh", "square", "identity", "amp"]
 class SingleIndexParameters(Parameters):
     """Parameters of a single-index model and of the estimator of its direction."""
 
+    added = frozenset({"prior"})
+
     dimension: int = Field(400, ge=10, le=20_000)
     """Number d of input coordinates."""
     link: str = "abs"
