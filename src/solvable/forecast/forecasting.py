@@ -260,23 +260,8 @@ class _Predictor:
 
     def needed(self, error: float) -> Needed:
         """Return the number of samples at which the centre and the interval reach an error."""
-        last = float(self.curve.sizes[-1])
-        sizes = last * np.geomspace(1.0, 1000.0, 31)
-        found = self.predictions(sizes)
-
-        def first(ends: list[float]) -> float | None:
-            below = np.flatnonzero(np.array(ends) <= error)
-            if not below.size:
-                return None
-            place = int(below[0])
-            if place == 0:
-                return last
-            logs = np.log(np.maximum(ends[place - 1 : place + 1], 1e-300))
-            share = (logs[0] - np.log(error)) / (logs[0] - logs[1])
-            return float(sizes[place - 1] * (sizes[place] / sizes[place - 1]) ** share)
-
-        ends = ([getattr(one, part) for one in found] for part in ("mean", "lower", "upper"))
-        return Needed(error, *map(first, ends))
+        sizes = float(self.curve.sizes[-1]) * np.geomspace(1.0, 1000.0, 31)
+        return Needed.on(self.predictions(sizes), error)
 
 
 def _families(curve: LearningCurve) -> tuple[Family, ...]:

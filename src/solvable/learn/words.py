@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from solvable.forecast.view import needed_sentence
 from solvable.learn.choice_words import is_plural, with_the
 from solvable.learn.request import METRICS
 from solvable.learn.results import Expected, Learned, MethodScore, Outlook
@@ -234,13 +235,17 @@ def outlook_sentence(found: Learned) -> str:
     subject = (
         f"With twice the rows ({twice.rows}), the {what} of {who or 'the model'} is expected to"
     )
+    rest = _floor_text(outlook, level)
+    if outlook.needed is not None:
+        error = percent(outlook.needed.error)
+        now_rows = found.n_samples
+        rest += " " + needed_sentence(outlook.needed, level, now_rows, error=error, what="rows")
     if outlook.unclear:
         return (
             f"{subject} be {value} ({level}: {interval}); it is about {gained} now. Whether it falls at "
-            f"all is not clear.{_floor_text(outlook, level)}"
+            f"all is not clear.{rest}"
         )
-    floor = _floor_text(outlook, level)
-    return f"{subject} fall from about {gained} to {value} ({level}: {interval}).{floor}"
+    return f"{subject} fall from about {gained} to {value} ({level}: {interval}).{rest}"
 
 
 def _floor_text(outlook: Outlook, level: str) -> str:
