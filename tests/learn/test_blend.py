@@ -11,7 +11,7 @@ import pytest
 from solvable.data import load
 from solvable.errors import InvalidData
 from solvable.fitting.described_arrays import read_described, write_described
-from solvable.learn import Request, choice_words, direction_words, learn, trees
+from solvable.learn import Request, feature_words, learn, trees, words
 from solvable.learn.blend import (
     Blend,
     blend_of,
@@ -124,7 +124,7 @@ def test_the_blend_is_named_where_it_is_better_and_the_sentence_has_its_weights(
     chosen = next(score for score in scores if score.key == BLEND)
     found = SimpleNamespace(chosen=chosen, methods=scores, learned=scores[0], metric="")
     found.is_regression, found.n_samples = True, 300
-    first = choice_words.recommendation(found)
+    first = words.recommendation(found)
     weights = {key: f"({100 * w:.0f} %)" for key, w in blend.weights.items()}
     assert f"a linear model {weights['ridge']}" in first
     assert f"a Gaussian kernel {weights['rbf']}" in first
@@ -132,13 +132,13 @@ def test_the_blend_is_named_where_it_is_better_and_the_sentence_has_its_weights(
     assert "of the single methods, a " in first
     lucky = [replace(one, error=0.9 * chosen.error) if one.key == "rbf" else one for one in scores]
     found.methods = lucky
-    sentence = choice_words.recommendation(found)
+    sentence = words.recommendation(found)
     assert "a Gaussian kernel has " in sentence
     assert f"the smallest of {len(predictions) - 1} errors is partly luck" in sentence
-    assert direction_words.owner_sentence(found).endswith("the blend does not use them.")
+    assert feature_words.owner_sentence(found).endswith("the blend does not use them.")
     found.chosen = replace(chosen, phrase=f"{chosen.phrase} and learned features (10 %)")
-    assert direction_words.owner_sentence(found).endswith("a part of the blend.")
-    assert "(a blend) is fitted to all 300 rows" in choice_words.reason_sentences(found)[-1]
+    assert feature_words.owner_sentence(found).endswith("a part of the blend.")
+    assert "(a blend) is fitted to all 300 rows" in words.reason_sentences(found)[-1]
 
 
 @pytest.fixture(scope="module")

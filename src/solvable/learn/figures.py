@@ -6,9 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from solvable.learn.choice_words import with_the
 from solvable.learn.results import LayerFound, Learned, Roc
-from solvable.learn.words import error_name
+from solvable.learn.words import error_name, with_the
 from solvable.plots.figure import Figure, Marker, Series
 from solvable.plots.files import saved, write_atomically
 from solvable.plots.numbers import format_number
