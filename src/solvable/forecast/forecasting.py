@@ -130,6 +130,7 @@ def forecast(
     weights = model_weights(held_out)
     inflation = spread_inflation(held_out, weights)
     predictor = _Predictor(curve, noise, fitted, weights, inflation, asked, confidence, of)
+    far = float(curve.sizes[-1]) * np.geomspace(1.0, 1000.0, 31)
     best = max(weights, key=lambda name: weights[name])
     scores = _scores(fitted, held_out, weights)
     chance = fit_chance(fitted.values(), noise)
@@ -156,7 +157,7 @@ def forecast(
         scores,
         predictor.today,
         predictor.floor(),
-        None if error is None else predictor.needed(error),
+        None if error is None else Needed.on(predictor.predictions(far), error),
     )
 
 
@@ -257,11 +258,6 @@ class _Predictor:
         # Errors below a thousandth of today's count as none.
         lower, median = (0.0 if end < 1e-3 * self.today else end for end in (lower, median))
         return Estimate(float(min(median, upper)), float(lower), float(upper))
-
-    def needed(self, error: float) -> Needed:
-        """Return the number of samples at which the centre and the interval reach an error."""
-        sizes = float(self.curve.sizes[-1]) * np.geomspace(1.0, 1000.0, 31)
-        return Needed.on(self.predictions(sizes), error)
 
 
 def _families(curve: LearningCurve) -> tuple[Family, ...]:
