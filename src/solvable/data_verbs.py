@@ -43,6 +43,7 @@ def learn_features(
     rows: int = 20_000,
     seed: int = 0,
     seconds: float | None = None,
+    error: float | None = None,
     output: str | Path | None = None,
     workers: int | None = None,
     progress: Progress | bool | None = None,
@@ -90,6 +91,8 @@ def learn_features(
         Seed of the folds and random layers.
     seconds : float, optional
         Time after which no further method is fitted.
+    error : float, optional
+        Share of wrong predictions, or of variance not explained, for which the number of rows is wanted.
     output : path, optional
         Directory for the files of the command, among them ``model.safetensors``; by default no file is
         written.
@@ -125,7 +128,7 @@ def learn_features(
     from solvable.progress import reporter
     from solvable.study.dispatch import count_workers
 
-    request = Request(folds, layers, rows, seed, metric, seconds)
+    request = Request(folds, layers, rows, seed, metric, seconds, error)
     lanes = count_workers(workers)
     if not isinstance(data, Dataset):
         options: dict[str, Any] = {"groups": groups, "time": time, "missing": missing}

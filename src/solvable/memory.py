@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 _CGROUPS = Path("/sys/fs/cgroup")
@@ -37,20 +38,28 @@ def _of_the_machine() -> float:
 
 def _of_control_groups() -> float:
     """Return the free memory of the process's control group and of all groups that contain it."""
-    free = float("inf")
-    for version, folder in _groups():
+    limited = _limited_groups(_CGROUPS, _PROCESS)
+    return min((_of_group(folder, version) for version, folder in limited), default=float("inf"))
+
+
+@cache
+def _limited_groups(root: Path, process: Path) -> tuple[tuple[int, Path], ...]:
+    """Return the groups with a file of their limit; looking for them takes a millisecond."""
+    found: dict[tuple[int, Path], None] = {}
+    for version, folder in _groups(root, process):
         while True:
-            free = min(free, _of_group(folder, version))
-            if folder in (_CGROUPS, _CGROUPS / "memory", _CGROUPS / "unified", folder.parent):
+            if (folder / _FILES[version][0]).exists():
+                found[version, folder] = None
+            if folder in (root, root / "memory", root / "unified", folder.parent):
                 break
             folder = folder.parent
-    return free
+    return tuple(found)
 
 
-def _groups() -> Iterator[tuple[int, Path]]:
+def _groups(root: Path, process: Path) -> Iterator[tuple[int, Path]]:
     """Yield the folders of the process's groups; those of a container are at the root."""
     try:
-        lines = (_PROCESS / "cgroup").read_text().splitlines()
+        lines = (process / "cgroup").read_text().splitlines()
     except OSError:
         lines = []
     lines += ["0::/", "1:memory:/"]
@@ -58,10 +67,10 @@ def _groups() -> Iterator[tuple[int, Path]]:
         number, controllers, path = line.split(":", 2)
         inside = path.strip("/")
         if number == "0":
-            yield 2, _CGROUPS / inside
-            yield 2, _CGROUPS / "unified" / inside
+            yield 2, root / inside
+            yield 2, root / "unified" / inside
         elif "memory" in controllers.split(","):
-            yield 1, _CGROUPS / "memory" / inside
+            yield 1, root / "memory" / inside
 
 
 def _of_group(folder: Path, version: int) -> float:

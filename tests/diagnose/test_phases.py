@@ -54,7 +54,7 @@ def test_zeros_collapse_the_rank_from_nine_in_ten():
 
 def test_many_merging_signals_are_more_than_the_square_root():
     bulk = WholeBulk(SymmetricNoise(), 1.0, 0.0, 900)
-    # K = gamma sqrt(d) / 2.83   (spectra 10).
+    # K = gamma sqrt(d) / 2.83   (spectra 9).
     assert bulk.merging(1.0) == pytest.approx(30 / (2 * np.sqrt(2)), rel=0.01)
 
 

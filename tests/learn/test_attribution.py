@@ -10,7 +10,7 @@ import pytest
 
 from solvable.data import Preparation
 from solvable.data.table import Table
-from solvable.learn import Request, direction_words, learn
+from solvable.learn import Request, feature_words, learn
 from solvable.learn.attribution import MOST_COLUMNS, attribute, matched
 from solvable.learn.tables import shares_as_csv
 from solvable.networks.filters import FilterReport
@@ -132,7 +132,7 @@ def test_planted_columns_have_the_largest_shares(planted):
 
 def test_what_is_said_and_written(planted):
     layer = planted.found[0]
-    sentence = direction_words.kinds_sentence(layer, planted)
+    sentence = feature_words.kinds_sentence(layer, planted)
     assert "'x1'" in sentence
     assert ("more directions" in sentence) == (layer.directions > 9)
     told = list(csv.DictReader(io.StringIO(shares_as_csv(planted))))
@@ -140,7 +140,7 @@ def test_what_is_said_and_written(planted):
     assert len(of_all) == 8
     assert sum(of_all.values()) == pytest.approx(1)
     numbers = {row["direction"] for row in told} - {"all"}
-    assert numbers == {row[0] for row in direction_words.rest_rows(layer)}
+    assert numbers == {row[0] for row in feature_words.rest_rows(layer)}
     lost = {row["column"]: float(row["lost"]) for row in told if row["direction"] == "all"}
     assert lost["x1"] > 0.3
     assert max(lost["x0"], lost["x2"]) < 0.2
@@ -158,7 +158,7 @@ def test_images_have_shares_of_pixels_and_no_table_of_them():
     found = learn(small, Request(folds=2))
     layer = found.found[0]
     assert len(layer.columns) == 64
-    assert direction_words.kinds_sentence(layer, found) == ""
+    assert feature_words.kinds_sentence(layer, found) == ""
     # Pixels that are always empty have no share.
     empty = {f"pixel_{i // 8}_{i % 8}" for i in np.flatnonzero(np.ptp(small.X, axis=0) == 0)}
     assert all(part.share == 0 for part in layer.columns if part.column in empty)

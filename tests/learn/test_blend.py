@@ -8,10 +8,18 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from solvable.data import load
 from solvable.errors import InvalidData
 from solvable.fitting.described_arrays import read_described, write_described
-from solvable.learn import choice_words, direction_words, trees
-from solvable.learn.blend import Blend, blend_of, blended, fitted_blend, weights_of
+from solvable.learn import Request, feature_words, learn, trees, words
+from solvable.learn.blend import (
+    Blend,
+    blend_of,
+    blended,
+    fitted_blend,
+    weights_of,
+    without_chance,
+)
 from solvable.learn.competitors import BLEND, LEARNED, methods
 from solvable.learn.design import Design
 from solvable.learn.fold_fits import Measured, outputs_of
@@ -116,7 +124,7 @@ def test_the_blend_is_named_where_it_is_better_and_the_sentence_has_its_weights(
     chosen = next(score for score in scores if score.key == BLEND)
     found = SimpleNamespace(chosen=chosen, methods=scores, learned=scores[0], metric="")
     found.is_regression, found.n_samples = True, 300
-    first = choice_words.recommendation(found)
+    first = words.recommendation(found)
     weights = {key: f"({100 * w:.0f} %)" for key, w in blend.weights.items()}
     assert f"a linear model {weights['ridge']}" in first
     assert f"a Gaussian kernel {weights['rbf']}" in first
@@ -124,13 +132,13 @@ def test_the_blend_is_named_where_it_is_better_and_the_sentence_has_its_weights(
     assert "of the single methods, a " in first
     lucky = [replace(one, error=0.9 * chosen.error) if one.key == "rbf" else one for one in scores]
     found.methods = lucky
-    sentence = choice_words.recommendation(found)
+    sentence = words.recommendation(found)
     assert "a Gaussian kernel has " in sentence
     assert f"the smallest of {len(predictions) - 1} errors is partly luck" in sentence
-    assert direction_words.owner_sentence(found).endswith("the blend does not use them.")
+    assert feature_words.owner_sentence(found).endswith("the blend does not use them.")
     found.chosen = replace(chosen, phrase=f"{chosen.phrase} and learned features (10 %)")
-    assert direction_words.owner_sentence(found).endswith("a part of the blend.")
-    assert "(a blend) is fitted to all 300 rows" in choice_words.reason_sentences(found)[-1]
+    assert feature_words.owner_sentence(found).endswith("a part of the blend.")
+    assert "(a blend) is fitted to all 300 rows" in words.reason_sentences(found)[-1]
 
 
 @pytest.fixture(scope="module")
@@ -198,3 +206,34 @@ def test_a_damaged_blend_is_one_clear_line(stored, tmp_path):
         with pytest.raises(InvalidData, match="does not describe a model") as raised:
             load_fitted(damaged)
         assert "\n" not in str(raised.value)
+
+
+def test_a_method_far_behind_is_stopped_and_close_ones_are_not():
+    y, predictions = noisy_methods(400, (0.3, 0.32), 3)
+    folds = np.arange(len(y)) % 5
+    # An independent error would have a weight in the blend.
+    predictions["trees"] = y + 2 * (predictions["rbf"] - y)
+    first = {key: fits[:2] for key, fits in fits_of(predictions, folds).items()}
+    stopped = without_chance(first, y, folds, classes=0)
+    assert list(stopped) == ["trees"]
+    squares = {key: np.sum((one - y)[folds < 2] ** 2) for key, one in predictions.items()}
+    ratio = squares["trees"] / min(squares.values())
+    assert f"{ratio:.3g} times the smallest" in stopped["trees"]
+    # A single huge error, however large, is no evidence.
+    predictions["trees"] = predictions["rbf"] + 100.0 * (np.arange(len(y)) == 5)
+    first = {key: fits[:2] for key, fits in fits_of(predictions, folds).items()}
+    assert not without_chance(first, y, folds, classes=0)
+
+
+def test_a_stopped_method_is_not_fitted_further_and_the_named_one_is():
+    rng = np.random.default_rng(6)
+    X = rng.standard_normal((300, 8))
+    y = np.sin(X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * rng.standard_normal(300)
+    found = learn(load(X, y))
+    stopped = [score for score in found.methods if "stopped after 2 folds" in score.remark]
+    assert stopped
+    assert all(score.error is None and not score.recommended for score in stopped)
+    assert found.chosen.error is not None
+    assert learn(load(X, y), Request(metric="r2")).methods[0].error == pytest.approx(
+        found.methods[0].error
+    )

@@ -82,3 +82,13 @@ def test_a_time_limit_leaves_out_slow_methods():
     assert "boosted trees, tuned" in {score.title for score in missing}
     assert all("time limit" in score.remark for score in missing)
     assert model.learned_.chosen.key == "learned-features"
+
+
+@pytest.mark.parametrize("kind", [TableRegressor, TableClassifier])
+def test_weights_of_rows_are_refused(kind):
+    X = np.random.default_rng(0).standard_normal((40, 2))
+    y = X[:, 0] if kind is TableRegressor else X[:, 0] > 0
+    with pytest.raises(ValueError, match="sample_weight is given"):
+        kind().fit(X, y, sample_weight=np.ones(40))
+    with pytest.raises(TypeError, match="unexpected arguments weight"):
+        kind().fit(X, y, weight=1)

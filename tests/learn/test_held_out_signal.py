@@ -10,7 +10,7 @@ import pytest
 from solvable.data import Preparation, load
 from solvable.data.dataset import Split
 from solvable.data.table import Table
-from solvable.learn import Request, direction_words, learn
+from solvable.learn import Request, feature_words, learn
 from solvable.learn.held_out_signal import Estimate, lost_without, signal_on_unseen, unseen_signal
 from solvable.networks.filters import FilterReport
 from solvable.networks.layers import Filter
@@ -145,7 +145,7 @@ def test_directions_rest_on_the_columns_that_decide(tmp_path):
     assert noise < 0.5
     assert named
     assert {name[0] for name in named} == {"t"}
-    assert "rests on 't" in direction_words.kinds_sentence(found.found[0], found)
+    assert "rests on 't" in feature_words.kinds_sentence(found.found[0], found)
 
 
 @pytest.mark.slow

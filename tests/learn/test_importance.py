@@ -8,7 +8,7 @@ import pytest
 from solvable.arrays import random_stream
 from solvable.data import load
 from solvable.data.dataset import Split
-from solvable.learn import Request, importance_words, learn
+from solvable.learn import Request, feature_words, learn
 from solvable.learn.answer import figures
 from solvable.learn.importance import (
     effects_of,
@@ -101,7 +101,7 @@ def test_the_named_model_is_explained_by_the_planted_columns(found):
     named = {one.columns for one in found.explained.importance if one.named}
     assert ("x0",) in named
     assert named <= {("x0",), ("x1",), ("x2",)}
-    said = " ".join(importance_words.importance_sentences(found))
+    said = " ".join(feature_words.importance_sentences(found))
     assert "Along 'x0', the mean prediction of 'y' is −" in said
     assert {one.name for one in figures(found)} >= {"learn-effect-1", "learn-predictions"}
     assert found.to_dict()["explained"]["importance"][0]["columns"] == ["x0"]

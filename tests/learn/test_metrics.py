@@ -9,7 +9,7 @@ from sklearn import metrics as reference
 from solvable.data import load
 from solvable.errors import InvalidParameter
 from solvable.learn.fold_fits import Measured
-from solvable.learn.metrics import check_metric, choose, interval_of, scored_methods
+from solvable.learn.metrics import check_metric, choose, interval_of, roc_of, scored_methods
 from solvable.learn.request import METRICS, Request
 
 ROWS, FOLDS = 600, 3
@@ -135,3 +135,20 @@ def test_metrics_of_the_wrong_kind_are_refused():
     failed = [Measured("trees", fold, 0, np.empty(0), failure="no") for fold in range(FOLDS)]
     y, folds = np.arange(ROWS) % 2, np.arange(ROWS) % FOLDS
     assert scored_methods("auc", {"trees": failed}, y, folds) == {}
+
+
+def test_the_roc_curve_has_the_mean_area_of_the_folds(classes):
+    y, folds, outputs, guess = classes
+    roc = roc_of(fits_of(guess, folds, outputs), y, folds)
+    areas = [reference.roc_auc_score(y[folds == f], outputs[folds == f]) for f in range(FOLDS)]
+    assert roc.area == pytest.approx(np.mean(areas))
+    assert roc.lower < roc.area < roc.upper
+    # On a grid of 0.01 the trapezoid misses at most half a step of each rate.
+    assert np.trapezoid(roc.true_positives, roc.false_positives) == pytest.approx(
+        roc.area, abs=0.005
+    )
+    assert roc.true_positives[-1] == pytest.approx(1.0)
+    assert np.all(np.diff(roc.true_positives) >= 0)
+    assert roc_of(fits_of(guess, folds), y, folds) is None
+    three = np.where(np.arange(len(y)) % 3, y, 2)
+    assert roc_of(fits_of(guess, folds, outputs), three, folds) is None

@@ -21,7 +21,7 @@ from solvable.learn.named_error import (
     widened,
 )
 from solvable.learn.results import CurvePoint, Expected, MethodScore, Outlook
-from solvable.learn.scoring import Losses, marked
+from solvable.learn.scoring import Losses, marked, outlook_of
 
 ROWS, FOLDS = 200, 5
 folds = np.arange(ROWS) % FOLDS
@@ -189,3 +189,26 @@ def test_no_interval_reaches_beyond_the_constant_that_the_model_beats():
     found = widened(outlook, Interval(0.3, 0.2, 4.0), top=1.02)
     assert [one.upper for one in found.expected] == pytest.approx([1.02, 1.02])
     assert found.floor == pytest.approx((0.1, 0.0, 1.02))
+
+
+def test_the_rows_for_an_error_are_those_of_the_printed_intervals():
+    rng = np.random.default_rng(8)
+    sizes = (50, 100, 200, 400, 800)
+    curve = [
+        CurvePoint(n, tuple((0.02 + 2 * n**-0.6) * (1 + 0.05 * rng.standard_normal(5))))
+        for n in sizes
+    ]
+    plain = outlook_of(curve, 1000, error=0.04)
+    error = Interval(0.05, 0.03, 0.09)
+    twice = widened(plain, error, top=1.0).expected[1]
+    assert twice.lower < plain.expected[1].lower
+    assert twice.upper > plain.expected[1].upper
+    # Each end reaches, at twice the rows, the error that is printed there.
+    for name, end in (("samples", twice.error), ("fewest", twice.lower), ("most", twice.upper)):
+        needed = widened(outlook_of(curve, 1000, error=end), error, top=1.0).needed
+        assert getattr(needed, name) == pytest.approx(2000, rel=1e-6)
+        assert needed.fewest <= needed.samples <= (needed.most or np.inf)
+    wider = widened(plain, error, top=1.0).needed
+    assert wider.samples == pytest.approx(plain.needed.samples)
+    assert wider.fewest < plain.needed.fewest
+    assert (wider.most or np.inf) > plain.needed.most

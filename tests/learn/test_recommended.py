@@ -7,7 +7,7 @@ import pytest
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 
 from solvable.data import load
-from solvable.learn import Request, choice_words, learn, words
+from solvable.learn import Request, learn, words
 from solvable.learn.competitors import LEARNED, SIMPLEST, Method
 from solvable.learn.fold_fits import Measured
 from solvable.learn.scoring import Losses, score_methods
@@ -122,7 +122,7 @@ def test_a_rare_class_is_not_hidden_by_the_error(rare):
     # By the error, no method would be recommended.
     assert not any(score.beats_constant for score in found.methods)
     (chosen,) = [score for score in found.methods if score.recommended]
-    said = choice_words.recommendation(found)
+    said = words.recommendation(found)
     assert said.startswith(f"Use {chosen.phrase}: ")
     assert f"AUC on held-out rows is {chosen.auc:.3f}; " in said
     assert chosen.auc == max(score.auc for score in found.methods)
@@ -136,7 +136,7 @@ def test_equal_classes_have_neither(tmp_path):
     found = learn(load("iris"), Request(folds=2))
     assert all(score.balanced_error is None and score.auc is None for score in found.methods)
     assert not words.class_sentences(found)
-    assert choice_words.recommendation(found).startswith("Use ")
+    assert words.recommendation(found).startswith("Use ")
 
 
 @pytest.mark.usefixtures("no_learning_curve")
@@ -165,7 +165,7 @@ def test_a_wide_table_is_learned_as_well_as_by_its_best_rival(tmp_path, columns)
     best = min(s.error for s in found.methods if s.error is not None)
     assert best < 0.25  # 0.5 by chance
     chosen = next(score for score in found.methods if score.recommended)
-    assert choice_words.recommendation(found).startswith(f"Use {chosen.phrase}: ")
+    assert words.recommendation(found).startswith(f"Use {chosen.phrase}: ")
     assert chosen.error <= best + np.sqrt(best * (1 - best) / 150)
 
 
@@ -195,6 +195,6 @@ def test_where_wrong_predictions_tie_with_the_constant_the_log_loss_decides(no_l
     assert not any(score.beats_constant for score in found.methods)
     assert found.metric == "log-loss"
     assert found.chosen.key != "constant"
-    assert "so the log loss" in choice_words.reason_sentences(found)[0]
-    assert "log loss on held-out rows is" in choice_words.recommendation(found)
+    assert "so the log loss" in words.reason_sentences(found)[0]
+    assert "log loss on held-out rows is" in words.recommendation(found)
     assert found.reliability.log_loss < found.reliability.constant_log_loss

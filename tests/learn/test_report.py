@@ -14,7 +14,7 @@ from tests.support.devtools import BROWSER, loaded
 
 from solvable.answers.page import write_page
 from solvable.answers.sections import terminal_parts
-from solvable.learn import choice_words, direction_words, words
+from solvable.learn import feature_words, words
 from solvable.learn.answer import ALL_METHODS, DIRECTION, answer, figures
 from solvable.learn.figures import draw_pictures, write_pictures
 from solvable.learn.results import (
@@ -132,7 +132,7 @@ def test_words_of_a_classification():
     assert same == "Not clearly different from the learned features: Gaussian kernel, tuned."
     assert words.difference_text(found.methods[1]) == "+5.0 (3.0 to 8.0)"
     assert words.difference_text(found.methods[0]) == ""
-    sentence = direction_words.signal_sentence(found.found[0], found)
+    sentence = feature_words.signal_sentence(found.found[0], found)
     assert (
         "3 directions carry signal about 'risk' in 300 rows (2 to 3 in the training rows of a fold)"
         in sentence
@@ -144,42 +144,42 @@ def test_words_of_a_classification():
 
 def test_the_first_sentence_names_the_model_and_says_why():
     found = result()
-    assert choice_words.recommendation(found) == (
+    assert words.recommendation(found) == (
         "Use learned features: 2.0 % of their predictions are wrong on held-out rows; the next best, a "
         "Gaussian kernel, is not clearly worse (2.3 %)."
     )
-    tied, stored = choice_words.reason_sentences(found)
+    tied, stored = words.reason_sentences(found)
     assert tied == "Not clearly worse on these 300 rows: Gaussian kernel, tuned (2.3 %)."
-    assert choice_words.rule(found).startswith("The method with the best score on held-out rows")
+    assert words.rule(found).startswith("The method with the best score on held-out rows")
     assert stored == "The stored model (learned features) is fitted to all 300 rows."
-    assert direction_words.owner_sentence(found) == ""
+    assert feature_words.owner_sentence(found) == ""
     learned, ridge, rbf, _, constant = scores()
     learned = replace(learned, recommended=False, tied=True)
     other = result(methods=(learned, ridge, replace(rbf, error=0.019, recommended=True), constant))
-    assert choice_words.recommendation(other) == (
+    assert words.recommendation(other) == (
         "Use a Gaussian kernel: 1.9 % of its predictions are wrong on held-out rows; learned features "
         "are no better here (2.0 %)."
     )
-    assert "the Gaussian kernel does not use them" in direction_words.owner_sentence(other)
+    assert "the Gaussian kernel does not use them" in feature_words.owner_sentence(other)
     equal = result(methods=(learned, ridge, replace(rbf, error=0.02, recommended=True), constant))
-    assert choice_words.recommendation(equal).endswith(
+    assert words.recommendation(equal).endswith(
         "; learned features are equally good, but less simple."
     )
     trees = replace(rbf, phrase="boosted trees", error=0.01, recommended=True)
     worse = result(methods=(replace(learned, tied=False), trees, constant))
-    assert choice_words.recommendation(worse) == (
+    assert words.recommendation(worse) == (
         "Use boosted trees: 1.0 % of their predictions are wrong on held-out rows; learned features are "
         "worse here (2.0 %)."
     )
     number = replace(worse, kind="regression", class_labels=(), target_deviation=1.0)
     assert "boosted trees: they leave 1.0 % of the variance unexplained on held-out rows; " in (
-        choice_words.recommendation(number)
+        words.recommendation(number)
     )
     none = result(methods=(replace(learned, tied=False), replace(constant, recommended=True)))
-    assert choice_words.recommendation(none) == (
+    assert words.recommendation(none) == (
         "Use none of these models: none is clearly better than predicting the most frequent class."
     )
-    assert choice_words.reason_sentences(none) == [
+    assert words.reason_sentences(none) == [
         "The stored model (always predicts the most frequent class) is fitted to all 300 rows."
     ]
     assert repr(other).startswith("<Learned: Use a Gaussian kernel: ")
@@ -198,11 +198,11 @@ def test_words_when_nothing_was_found():
         found=(layer,),
         outlook=Outlook((), verdict="Extrapolation is refused: no fall has been measured."),
     )
-    assert "no direction carries signal" in direction_words.signal_sentence(layer, found)
+    assert "no direction carries signal" in feature_words.signal_sentence(layer, found)
     assert words.outlook_sentence(found) == ("There is no forecast: no fall has been measured.")
-    assert direction_words.class_rows(layer) == [("risk", "0.9 times", "–", "0")]
+    assert feature_words.class_rows(layer) == [("risk", "0.9 times", "–", "0")]
     above = replace(layer, number=2)
-    assert "not tested" in direction_words.signal_sentence(
+    assert "not tested" in feature_words.signal_sentence(
         above, replace(found, found=(layer, above))
     )
     unknowing = tuple(replace(score, beats_constant=False) for score in found.methods)
@@ -226,7 +226,7 @@ def test_shares_and_their_intervals_have_the_same_digits():
 
 
 def test_rows_of_emergence_are_told_in_two_digits():
-    assert [direction_words.emergence_text(rows) for rows in (3.2, 412.3, None)] == [
+    assert [feature_words.emergence_text(rows) for rows in (3.2, 412.3, None)] == [
         "below 20",
         "410",
         "–",
@@ -236,7 +236,7 @@ def test_rows_of_emergence_are_told_in_two_digits():
 def test_details_add_columns_and_the_protocol():
     found = result()
     short, long = (terminal_parts(answer(found), details=details) for details in (False, True))
-    assert short[0].text == choice_words.recommendation(found)
+    assert short[0].text == words.recommendation(found)
 
     def shown(parts):
         return {column.name for part in parts if isinstance(part, Table) for column in part.columns}

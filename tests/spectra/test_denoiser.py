@@ -121,7 +121,7 @@ def test_own_error_of_an_isolated_spike():
     energy = (x - b) ** 2 * overlap + bulk(2)
     # The bump has relative width d^(-1/2).
     assert feature_errors(law, b, s) == pytest.approx(s**2 - 2 * s * captured + energy, rel=1e-3)
-    # With the part on other directions it is the isolated formula, factor 2 included (spectra 22).
+    # With the part on other directions it is the isolated formula, factor 2 included (spectra 20).
     whole = s**2 - 2 * s * (x - b) * overlap + (x - b) ** 2
     ratio = noise**2 / s
     assert whole == pytest.approx((ratio - b) ** 2 + 2 * ratio * (s + ratio - b))

@@ -84,7 +84,7 @@ def test_eigenvalues_of_a_matrix():
 
 
 def test_degrees_of_freedom_are_the_divergence():
-    """Sum of finite differences over an orthonormal basis of symmetric matrices (spectra 26)."""
+    """Sum of finite differences over an orthonormal basis of symmetric matrices (spectra 24)."""
     d, b, step = 7, 0.3, 1e-5
     root = np.random.default_rng(3).standard_normal((d, d))
     matrix = (root + root.T) / 2

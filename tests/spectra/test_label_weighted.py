@@ -20,7 +20,7 @@ STRENGTH = 0.8573481658
 
 
 def closed_form(strength, ratio):
-    """Edge, outlier and squared overlap of balanced labels, in closed form (spectra 28)."""
+    """Edge, outlier and squared overlap of balanced labels, in closed form (spectra 26)."""
     bar = np.sqrt((2 + ratio + np.sqrt(ratio**2 + 8 * ratio)) / 2)
     star = (ratio * strength + np.sqrt((ratio * strength) ** 2 + 4)) / 2
 

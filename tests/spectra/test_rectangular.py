@@ -41,7 +41,7 @@ def test_mass_and_both_forms_of_the_error_at_all_shapes():
 @pytest.mark.parametrize("rho", [0.1, 0.6, 1.0, 3.0])
 @pytest.mark.parametrize("beta", [1.0, 1.5, 4.0])
 def test_the_law_is_that_of_a_sample_covariance(beta, rho):
-    """Second route: given A, Y Y^T is a sample covariance of A A^T / r + Delta (spectra 34)."""
+    """Second route: given A, Y Y^T is a sample covariance of A A^T / r + Delta (spectra 32)."""
     noise = 0.4
     law = RectangularLaw(aspect=beta, rank_ratio=rho, noise=noise)
     # AA^T / r = marchenko_pastur(rho) / sqrt(rho); rho < 1 leaves d - r eigenvalues of 0

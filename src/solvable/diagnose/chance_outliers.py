@@ -32,7 +32,7 @@ def confirmed(
     seed: int = 0,
 ) -> tuple[int, str]:
     """Count the largest values that exceed all controls, and name the control that ends the count."""
-    # Random signs (spectra 9; arXiv:2012.02985). Independent symmetric entries keep their joint
+    # Random signs (spectra 8; arXiv:2012.02985). Independent symmetric entries keep their joint
     # distribution under random signs for any sizes: heavy tails, zeros, unequal variances of rows.
     # Cosines of a stationary sequence are nearly independent, so random signs of cosines keep
     # correlations along rows or columns. A signal of generic direction loses its norm in each control.
@@ -84,7 +84,7 @@ class Signs:
         # The matrix is flipped and flipped back, lowered and raised in place, because it may be large.
         total = sum(float(np.vdot(row, row)) for row in work)
         rests = np.sqrt(np.maximum(total - np.cumsum(np.append(0.0, tops**2)), 0.0))
-        # The edge under random signs is about proportional to the norm of what is left.   (spectra 40)
+        # The edge under random signs is about proportional to the norm of what is left.   (spectra 38)
         edges = rests[:-1] * [self._after(work.shape, k) for k in range(tops.size)]
         passed = 0
         removed: list[tuple[np.ndarray, np.ndarray]] = []
@@ -149,7 +149,7 @@ def _unit(p: int, q: int) -> float:
 
 def after_removal(shape: tuple[int, int], count: int) -> float:
     """Edge of noise without its ``count`` largest directions, over that edge under random signs."""
-    # (spectra 40) Noise without k directions is noise of (p - k) x (q - k) entries: its edge is
+    # (spectra 38) Noise without k directions is noise of (p - k) x (q - k) entries: its edge is
     # sqrt(p - k) + sqrt(q - k). Random signs spread what is left over all p x q entries.
     p, q = shape
     k = min(count, p - 1, q - 1)

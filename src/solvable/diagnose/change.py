@@ -29,7 +29,7 @@ def change_between(weights: np.ndarray, initial: np.ndarray) -> tuple[np.ndarray
     along = float(np.vdot(start / unit, change / unit))
     if size == 0 or along**2 < SHRUNK * (norm * size) ** 2:
         return change, 1.0, size / norm
-    # (spectra 12) Weight decay multiplies the start by c; least squares give c = <W, W0> / <W0, W0>.
+    # (spectra 10) Weight decay multiplies the start by c; least squares give c = <W, W0> / <W0, W0>.
     # A change that is nothing but this factor is left as it is.
     multiple = 1 + along / norm**2
     rest = change - (multiple - 1) * start
@@ -87,6 +87,6 @@ def rank_of(change: np.ndarray, values: np.ndarray | None) -> int | None:
             return None
         scaled = change.reshape(len(change), -1) / np.abs(change).max()
         values = np.linalg.svd(scaled, compute_uv=False)
-    # (spectra 13)
+    # (spectra 11)
     squares = np.sort(np.square(values / np.abs(values).max()))[::-1]
     return int(np.searchsorted(np.cumsum(squares), 0.95 * squares.sum())) + 1

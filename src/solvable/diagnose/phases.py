@@ -41,7 +41,7 @@ class WholeBulk:
         return float(np.clip(strength, 1.001, 4.0))
 
     def merging(self, decay: float) -> float:
-        """Number of power-law signals from which on the weakest outliers merge   (spectra 10)."""
+        """Number of power-law signals from which on the weakest outliers merge   (spectra 9)."""
         # The spacing gamma s_c / K is then below the summed widths of two neighbours.
         far = np.array([30.0])
         width = 2 * float(self.law.spread(far, self.size)[0])
@@ -53,7 +53,7 @@ class WholeBulk:
             return "random-like"
         if strengths[0] < self.separated:
             return "bleeding-out"
-        # Maximum likelihood of gamma for strengths with the tail (s / s_c)^(-1/gamma).   (spectra 10)
+        # Maximum likelihood of gamma for strengths with the tail (s / s_c)^(-1/gamma).   (spectra 9)
         merging = self.merging(float(np.log(strengths).mean()))
         near = strengths[-1] < self.separated  # no gap between the bulk and the weakest signal
         return "bulk-decay" if near and strengths.size > merging else "bulk+spikes"

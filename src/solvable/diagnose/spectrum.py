@@ -164,7 +164,7 @@ def _largest(matrix: np.ndarray) -> float:
 
 def few_frequencies(weights: np.ndarray) -> str:
     """Sentence on rows or columns of a few frequencies, as in Fourier bases and position tables."""
-    # (spectra 14) Of noise the k largest of n squared Fourier coefficients hold k (1 + H_n - H_k) / n
+    # (spectra 12) Of noise the k largest of n squared Fourier coefficients hold k (1 + H_n - H_k) / n
     # of their sum, with harmonic numbers H: 0.23 for k = 4 and n = 64.
     top, least, share = 4, 128, 0.4
     if sum(side > 1 for side in weights.shape) != 2 or weights.dtype.kind != "f":

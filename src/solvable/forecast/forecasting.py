@@ -130,6 +130,7 @@ def forecast(
     weights = model_weights(held_out)
     inflation = spread_inflation(held_out, weights)
     predictor = _Predictor(curve, noise, fitted, weights, inflation, asked, confidence, of)
+    far = float(curve.sizes[-1]) * np.geomspace(1.0, 1000.0, 31)
     best = max(weights, key=lambda name: weights[name])
     scores = _scores(fitted, held_out, weights)
     chance = fit_chance(fitted.values(), noise)
@@ -156,7 +157,7 @@ def forecast(
         scores,
         predictor.today,
         predictor.floor(),
-        None if error is None else predictor.needed(error),
+        None if error is None else Needed.on(predictor.predictions(far), error),
     )
 
 
@@ -257,26 +258,6 @@ class _Predictor:
         # Errors below a thousandth of today's count as none.
         lower, median = (0.0 if end < 1e-3 * self.today else end for end in (lower, median))
         return Estimate(float(min(median, upper)), float(lower), float(upper))
-
-    def needed(self, error: float) -> Needed:
-        """Return the number of samples at which the centre and the interval reach an error."""
-        last = float(self.curve.sizes[-1])
-        sizes = last * np.geomspace(1.0, 1000.0, 31)
-        found = self.predictions(sizes)
-
-        def first(ends: list[float]) -> float | None:
-            below = np.flatnonzero(np.array(ends) <= error)
-            if not below.size:
-                return None
-            place = int(below[0])
-            if place == 0:
-                return last
-            logs = np.log(np.maximum(ends[place - 1 : place + 1], 1e-300))
-            share = (logs[0] - np.log(error)) / (logs[0] - logs[1])
-            return float(sizes[place - 1] * (sizes[place] / sizes[place - 1]) ** share)
-
-        ends = ([getattr(one, part) for one in found] for part in ("mean", "lower", "upper"))
-        return Needed(error, *map(first, ends))
 
 
 def _families(curve: LearningCurve) -> tuple[Family, ...]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
+
+import numpy as np
 
 from solvable.plots.displayed import Shown
 
@@ -38,6 +40,28 @@ class Needed:
     samples: float | None
     fewest: float | None  # where the lower and the upper end of the interval reach the error
     most: float | None
+    path: tuple[
+        Prediction, ...
+    ] = ()  # predictions at increasing sizes, between which they are read
+
+    @classmethod
+    def on(cls, path: Sequence[Prediction], error: float) -> Needed:
+        """Return the sizes at which predictions at increasing sizes first reach an error."""
+        found: list[float | None] = []
+        for part in ("mean", "lower", "upper"):
+            ends = np.array([getattr(one, part) for one in path])
+            below = np.flatnonzero(ends <= error)
+            place = int(below[0]) if below.size else None
+            if not place:
+                found.append(None if place is None else path[0].samples)
+                continue
+            # linear in the logarithms of size and error
+            logs = np.log(np.maximum(ends[place - 1 : place + 1], 1e-300))
+            share = (logs[0] - np.log(error)) / (logs[0] - logs[1])
+            before, here = (one.samples for one in path[place - 1 : place + 1])
+            found.append(float(before * (here / before) ** share))
+        samples, fewest, most = found
+        return cls(error, samples, fewest, most, tuple(path))
 
 
 @dataclass(frozen=True)

@@ -68,26 +68,29 @@ def outcome_sentences(found: Forecast) -> list[str]:
             f"({level}: {lower} to {upper})."
         )
     if found.needed is not None:
-        sentences.append(needed_sentence(found.needed, level, found.diagnostics.sizes[-1]))
+        error = format_number(found.needed.error, 3)
+        last = found.diagnostics.sizes[-1]
+        sentences.append(needed_sentence(found.needed, level, last, error=error))
     return sentences
 
 
-def needed_sentence(needed: Needed, level: str, last: float) -> str:
+def needed_sentence(
+    needed: Needed, level: str, last: float, *, error: str, what: str = "samples"
+) -> str:
     """State the number of samples for an error, such as "between 3,000 and never"."""
 
     def text(size: float | None, never: str) -> str:
         return never if size is None else f"{float(f'{size:.2g}'):,.0f}"
 
-    error = format_number(needed.error, 3)
     if needed.fewest is None:
         return (
             f"An error of {error} is not reached, at up to 1,000 times the largest size ({level})."
         )
     if needed.most is not None and needed.most <= last:
-        return f"An error of {error} is already reached at the largest size."
+        return f"An error of {error} is already reached at {last:,.0f} {what}."
     return (
         f"An error of {error} needs {text(needed.samples, 'more than 1,000 times the measured')} "
-        f"samples ({level}: between {text(needed.fewest, 'never')} and {text(needed.most, 'never')})."
+        f"{what} ({level}: between {text(needed.fewest, 'never')} and {text(needed.most, 'never')})."
     )
 
 

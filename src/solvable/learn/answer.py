@@ -9,7 +9,7 @@ from typing import Any
 
 from solvable.answers.sections import Answer, Folded, Items, Part, Picture, Section
 from solvable.answers.sections import figures_of as figures_in
-from solvable.learn import choice_words, direction_words, importance_words, words
+from solvable.learn import feature_words, words
 from solvable.learn.figures import (
     CAPTION,
     curve_figure,
@@ -49,7 +49,7 @@ BY_CLASS = "Unseen rows by class (line) and predicted class (column):"
 
 def answer(found: Learned, *, command: str = "", model: str = "model.safetensors") -> Answer:
     """Return the answer; `command` repeats the run, and `model` is the path of the stored model."""
-    predicts = f"This command predicts new rows with {choice_words.with_the(found.chosen)}"
+    predicts = f"This command predicts new rows with {words.with_the(found.chosen)}"
     commands = [("This command repeats the run:", command)] if command else []
     commands.append((f"{predicts}, fitted to all rows:", f"solvable predict {model} NEW.csv"))
     sections = [_errors(found), _columns(found), _signal(found), _outlook(found)]
@@ -57,8 +57,8 @@ def answer(found: Learned, *, command: str = "", model: str = "model.safetensors
     return Answer(
         f"{found.name}: {found.chosen.title}",
         [
-            Cell(choice_words.recommendation(found), "bold"),
-            *choice_words.reason_sentences(found),
+            Cell(words.recommendation(found), "bold"),
+            *words.reason_sentences(found),
             *(Cell(f"{warning}.", "yellow") for warning in found.warnings),
             "",
             words.subject(found),
@@ -83,7 +83,7 @@ def _errors(found: Learned) -> Section:
             *words.test_sentences(found),
             *filter(None, [words.probability_sentence(found)]),
             method_table(found),
-            *(Cell(sentence, "dim") for sentence in [choice_words.rule(found), *remarks]),
+            *(Cell(sentence, "dim") for sentence in [words.rule(found), *remarks]),
             Cell(found.protocol, "hint"),
             Folded(
                 "how methods are compared",
@@ -97,18 +97,18 @@ def _errors(found: Learned) -> Section:
 
 
 def _columns(found: Learned) -> Section:
-    sentences = importance_words.importance_sentences(found)
-    table = importance_words.importance_table(found)
-    verb = "do" if choice_words.is_plural(found.chosen) else "does"
-    title = f"Which columns {verb} {choice_words.with_the(found.chosen)} use?"
+    sentences = feature_words.importance_sentences(found)
+    table = feature_words.importance_table(found)
+    verb = "do" if words.is_plural(found.chosen) else "does"
+    title = f"Which columns {verb} {words.with_the(found.chosen)} use?"
     parts: list[Part] = [*sentences]
     if sentences and table.rows:
-        parts += [table, Cell(importance_words.HINT, "dim")]
+        parts += [table, Cell(feature_words.HINT, "dim")]
     return Section(title, [*parts, *effect_figures(found)] if sentences else [], "columns")
 
 
 def _signal(found: Learned) -> Section:
-    parts: list[Part] = [*filter(None, [direction_words.owner_sentence(found)])]
+    parts: list[Part] = [*filter(None, [feature_words.owner_sentence(found)])]
     for layer in found.found:
         parts += _layer(layer, found)
         if layer.number == 1 and found.pictures is not None and len(found.pictures):
@@ -123,13 +123,13 @@ def _address(found: Learned) -> str:
 
 
 def _layer(layer: LayerFound, found: Learned) -> Iterator[Part]:
-    yield direction_words.signal_sentence(layer, found)
+    yield feature_words.signal_sentence(layer, found)
     if layer.directions:
         hint = Cell(DIRECTION, "hint")
         yield Folded("strengths of the directions", [signal_table(layer), hint])
-    rests = direction_words.kinds_sentence(layer, found)
+    rests = feature_words.kinds_sentence(layer, found)
     if rests:
-        yield from (rests, rests_table(layer), Cell(direction_words.RESTS_ON, "hint"))
+        yield from (rests, rests_table(layer), Cell(feature_words.RESTS_ON, "hint"))
     if layer.signals:
         yield strength_figure(found, layer)
 
@@ -150,7 +150,7 @@ def _cards(found: Learned) -> list[tuple[str, str, str]]:
     value, interval = percents(score.error, *found.ends)
     named = [one for one in found.explained.importance if one.named]
     if found.explained.importance:
-        many = f"of {len(found.explained.importance)}, for {choice_words.with_the(score)}"
+        many = f"of {len(found.explained.importance)}, for {words.with_the(score)}"
         second = (str(len(named)), "columns or groups of correlated ones matter", many)
     else:
         held = " and ".join(str(_held(layer)) for layer in found.found)
@@ -172,13 +172,13 @@ def _held(layer: LayerFound) -> int:
 
 def line(found: Learned) -> str:
     """Return one line: the model to use, the data set and its target."""
-    return f"{choice_words.recommendation(found)} {found.name}: {words.subject(found)}"
+    return f"{words.recommendation(found)} {found.name}: {words.subject(found)}"
 
 
 def tables(found: Learned) -> list[Table]:
     """Return tables of directions, of the errors of all methods, and of the forecast."""
     directions = [signal_table(layer) for layer in found.found if layer.directions]
-    if direction_words.kinds_sentence(found.found[0], found):
+    if feature_words.kinds_sentence(found.found[0], found):
         directions.append(rests_table(found.found[0]))
     outlook = [outlook_table(found)] if found.outlook.expected else []
     return [*directions, method_table(found).printed(details=True), *outlook]

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
 from solvable.learn.calibration import Calibration, held_out_probabilities
-from solvable.learn.competitors import BLEND, CONSTANT, SIMPLEST, Method, simplest_of_best
+from solvable.learn.competitors import BLEND, CONSTANT, LEARNED, SIMPLEST, Method, simplest_of_best
 from solvable.learn.fold_fits import Measured, outputs_of
 from solvable.plots.numbers import format_number
 from solvable.plots.words import listed
@@ -84,6 +84,35 @@ def blend_of(
         "single method that is the best on the other folds"
     )
     return Blend(weights, [replace(fit, remark=remark) for fit in fits], squared, picked)
+
+
+def without_chance(
+    measured: Mapping[str, Sequence[Measured]], y: np.ndarray, folds: np.ndarray, *, classes: int
+) -> dict[str, str]:
+    """Return the methods that the first folds exclude from being recommended, each with the reason.
+
+    Their squared error (of numbers or probabilities) is larger than the smallest by a quarter and by
+    four standard errors of the difference, and they have no weight in the blend.
+    """
+    parts = _parts(measured, y, folds, classes)
+    if not parts:
+        return {}
+    fits = next(iter(measured.values()))
+    truth = np.concatenate([_truth(y[folds == fit.fold], classes) for fit in fits])
+    off = {key: np.concatenate(part) - truth for key, part in parts.items()}
+    rows = {key: np.sum(one**2, axis=1) for key, one in off.items()}
+    means = {key: float(one.mean()) for key, one in rows.items()}
+    best, weights = simplest_of_best(means), weights_of(off)
+    found = {}
+    for key in means.keys() - weights.keys() - {LEARNED, "ridge", "multi-index"}:
+        gap = rows[key] - rows[best]
+        error = float(gap.std(ddof=1)) / len(gap) ** 0.5
+        if gap.mean() > 4 * error and means[key] > 1.25 * means[best]:
+            found[key] = (
+                f"stopped after {len(fits)} folds: its squared error is {means[key] / means[best]:.3g} "
+                "times the smallest"
+            )
+    return found
 
 
 def blended(

@@ -13,10 +13,22 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from solvable.arrays import check_integer
 from solvable.data import load
+from solvable.errors import InvalidParameter
 from solvable.learn.learning import learn
 from solvable.learn.request import Metric, Request
 from solvable.learn.results import Learned
 from solvable.learn.stored_models import save_fitted
+
+
+def _check_no_options(options: dict[str, Any]) -> None:
+    # A named argument `sample_weight` would state to scikit-learn that weights are taken.
+    if options.pop("sample_weight", None) is not None:
+        raise InvalidParameter(
+            "sample_weight is given; allowed: None, as the errors on held-out rows, their intervals and "
+            "the forecast count each row once. Leave it out, or use an estimator that takes weights."
+        )
+    if options:
+        raise TypeError(f"fit got unexpected arguments {', '.join(options)}; allowed: X, y.")
 
 
 class _Table(BaseEstimator):
@@ -116,7 +128,8 @@ class TableRegressor(RegressorMixin, _Table):
     Notes
     -----
     Takes data frames with columns of text, dates and missing values. At least 20 rows are needed. Rows
-    with equal values in all columns and the target count once. There are no weights of rows.
+    with equal values in all columns and the target count once. Weights of
+    rows are refused: the errors that choose the method, its interval and the forecast count rows.
     Backed by ``tests/learn/test_estimators.py``.
 
     Examples
@@ -128,8 +141,9 @@ class TableRegressor(RegressorMixin, _Table):
     True
     """
 
-    def fit(self, X: Any, y: Any) -> TableRegressor:
+    def fit(self, X: Any, y: Any, **options: Any) -> TableRegressor:
         """Compare the methods on held-out rows, and fit the best one to all rows."""
+        _check_no_options(options)
         X, y = self._checked(X, y)
         self._learn(X, y, "regression")
         return self
@@ -174,8 +188,9 @@ class TableClassifier(ClassifierMixin, _Table):
     ((60, 2), True)
     """
 
-    def fit(self, X: Any, y: Any) -> TableClassifier:
+    def fit(self, X: Any, y: Any, **options: Any) -> TableClassifier:
         """Compare the methods on held-out rows, and fit the best one to all rows."""
+        _check_no_options(options)
         X, y = self._checked(X, y)
         check_classification_targets(y)
         self.classes_, codes = np.unique(np.asarray(y).ravel(), return_inverse=True)

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
-from solvable.learn.choice_words import with_the
-from solvable.learn.results import LayerFound, Learned
-from solvable.learn.words import error_name
+from solvable.learn.results import LayerFound, Learned, Roc
+from solvable.learn.words import error_name, with_the
 from solvable.plots.figure import Figure, Marker, Series
 from solvable.plots.files import saved, write_atomically
+from solvable.plots.numbers import format_number
 from solvable.plots.palette import COLOURS
 from solvable.plots.print_settings import INK, settings
 
@@ -23,7 +23,7 @@ CAPTION = (
 
 
 def judged_figures(found: Learned) -> list[Figure]:
-    """Draw predictions against the target, or observed shares against probabilities."""
+    """Draw predictions against the target, or observed shares against probabilities and the ROC curve."""
     who = with_the(found.chosen)
     if found.is_regression and len(found.truth) > 1:
         ends = [float(found.truth.min()), float(found.truth.max())]
@@ -44,8 +44,9 @@ def judged_figures(found: Learned) -> list[Figure]:
                 caption=f"Each point is a row, predicted by {who} fitted without it.",
             )
         ]
+    curve = [] if found.roc is None else [roc_figure(found, found.roc)]
     if found.reliability is None or not found.reliability.bins:
-        return []
+        return curve
     stated, observed, errors = (list(one) for one in zip(*found.reliability.bins, strict=True))
     what = f"class {found.class_labels[1]!r}" if len(found.class_labels) == 2 else "predicted class"
     return [
@@ -60,8 +61,28 @@ def judged_figures(found: Learned) -> list[Figure]:
             ),
             caption=f"Ten bins of unseen rows by their probability of the {what}, with standard errors, "
             f"for {who}.",
-        )
+        ),
+        *curve,
     ]
+
+
+def roc_figure(found: Learned, roc: Roc) -> Figure:
+    """Draw the share of found rows of the second class against that of false alarms."""
+    first, second = found.class_labels
+    area, low, high = (format_number(one, 3) for one in (roc.area, roc.lower, roc.upper))
+    return Figure(
+        name="learn-roc",
+        title="ROC curve",
+        x_label=f"share of class {first!r} taken for {second!r}",
+        y_label=f"share of class {second!r} found",
+        series=(
+            Series("chance", [0.0, 1.0], [0.0, 1.0], kind="dashed", colour=-1),
+            Series(f"AUC {area}", roc.false_positives, roc.true_positives, colour=0),
+        ),
+        caption=f"Unseen rows, for {with_the(found.chosen)}; mean of the curves of the folds. The area "
+        f"under it (AUC) is {area} (95 % interval: {low} to {high}). Each point belongs to a limit of "
+        "the probability above which a row is assigned to the second class.",
+    )
 
 
 def effect_figures(found: Learned) -> list[Figure]:

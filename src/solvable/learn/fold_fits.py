@@ -98,7 +98,7 @@ def measure(task: Task) -> Measured:
         some = np.sort(rng.permutation(len(y))[: method.kernel_rows])
         X, y = X[some], y[some]
     X_test = split.X_test
-    if method.narrow and _can_be_narrow(X):
+    if method.narrow and can_be_narrow(X):
         X, X_test = X.astype(np.float32, copy=False), X_test.astype(np.float32, copy=False)
     start = time.perf_counter()
     # BLAS uses one thread, because more threads are slower if other processes use the same cores.
@@ -160,7 +160,7 @@ def outputs_of(model: Any, X: np.ndarray) -> np.ndarray | None:
     return found
 
 
-def _can_be_narrow(X: np.ndarray) -> bool:
+def can_be_narrow(X: np.ndarray) -> bool:
     """Return True if single precision keeps four digits of every column's standard deviation."""
     mean, deviation = X.mean(axis=0), X.std(axis=0)
     return bool(np.all(np.abs(mean) <= 1000 * deviation))

@@ -16,13 +16,14 @@ from threadpoolctl import threadpool_limits
 
 from solvable.data.dataset import Dataset, NewData
 from solvable.errors import InvalidData
-from solvable.learn.blend import Blend, blend_of, blended, fitted_blend
+from solvable.learn.blend import Blend, blend_of, blended, fitted_blend, without_chance
 from solvable.learn.calibration import Reliability, reliability_of
 from solvable.learn.competitors import BLEND, CONSTANT, LEARNED
 from solvable.learn.directions import layers_found, made_of, pictures_of
-from solvable.learn.fold_fits import Keeper, Measured, measure_all, outputs_of
+from solvable.learn.fold_fits import Keeper, Measured, Task, can_be_narrow, measure_all, outputs_of
 from solvable.learn.importance import Explained, explained, predicting
 from solvable.learn.judged_rows import check_test, judged
+from solvable.learn.metrics import roc_of
 from solvable.learn.named_error import named_error, top_of, widened
 from solvable.learn.plan import Plan
 from solvable.learn.request import Metric, Request
@@ -121,7 +122,7 @@ def learn(
         options["deadline"] = time.time() + plan.request.seconds
     # The recommended method is not known yet; a kernel takes a typical time.
     later = plan.later_tasks(["nngp"])
-    measured = measure_all(plan.tasks, workers=plan.workers(workers), after=later, **options)
+    measured = _compared(plan, later, workers=plan.workers(workers), **options)
     by_method, blend = _by_method(plan, measured)
     chosen = _chosen(_scored(plan, measured, by_method, blend)[0])
     tasks = plan.later_tasks(_members(chosen, blend))
@@ -131,6 +132,30 @@ def learn(
     if test is not None:
         found = replace(found, test=judged(found, test, dataset))
     return replace(found, seconds=time.perf_counter() - start)
+
+
+def _compared(plan: Plan, later: Sequence[Task], **options: Any) -> list[Measured]:
+    """Make the fits that the choice needs; a method without a chance after two folds is stopped."""
+    first = [task for task in plan.tasks if task.fold < 2]
+    rest = [task for task in plan.tasks if task.fold >= 2]
+    if not plan.can_stop or not rest:
+        return measure_all(plan.tasks, after=later, **options)
+    measured = measure_all(first, after=[*rest, *later], **options)
+    fits = {
+        method.key: [fit for fit in measured if fit.method == method.key and plan.is_full(fit)]
+        for method in plan.methods
+    }
+    for part in fits.values():
+        part.sort(key=lambda fit: fit.fold)
+    stopped = without_chance(fits, plan.y, plan.folds, classes=plan.classes)
+    left = [task for task in rest if task.method not in stopped]
+    before = len(first) + len(rest) - len(left)
+    measured += measure_all(left, before=before, after=later, **options)
+    return measured + [
+        Measured(task.method, task.fold, task.rows, np.empty(0), failure=stopped[task.method])
+        for task in rest
+        if task.method in stopped
+    ]
 
 
 def _by_method(
@@ -225,7 +250,9 @@ def _assembled(plan: Plan, measured: list[Measured]) -> Learned:
         # Correlation of the errors of folds, which share training rows (Nadeau and Bengio 2003).
         shared = 1 / (request.folds * plan.smallest)
         rows = None if losses.regression else float(tested.sum())
-        outlook = outlook_of(curve, len(plan.y), shared=shared, tested=rows, seed=request.seed)
+        outlook = outlook_of(
+            curve, len(plan.y), shared=shared, tested=rows, error=request.error, seed=request.seed
+        )
         if chosen != CONSTANT:
             error = named_error(methods, metric, by_method, losses, outlook.confidence)
             top = min(top_of(methods, by_method, losses), math.inf if losses.regression else 1.0)
@@ -268,6 +295,9 @@ def _assembled(plan: Plan, measured: list[Measured]) -> Learned:
         preparation=dataset.preparation,
         metric=metric or "",
         reliability=reliability,
+        roc=roc_of(by_method[chosen], plan.y, plan.folds, losses.clusters)
+        if plan.classes == 2
+        else None,
         pictures=pictures_of(final.model, dataset.X[plan.rows], dataset.image_shape),
         predictions=predictions[tested],
         truth=plan.y[tested],
@@ -354,7 +384,8 @@ def _explained(
         assert own is not None
         assert none is not None
         skill = float(none.mean() - own.mean())
-    members, folds = _members(chosen, blend), []
+    members, folds, X_all = _members(chosen, blend), [], plan.dataset.X[plan.rows]
+    narrow = can_be_narrow(X_all)
     for fold in range(plan.request.folds):
         fits = [fit for key in members for fit in by_method[key] if fit.fold == fold]
         if any(fit.model is None for fit in fits):
@@ -363,12 +394,12 @@ def _explained(
         if blend and chosen == BLEND:
             of_fold = {fit.method: fit.model for fit in fits}
             one = _blended_model(plan, by_method, blend, of_fold)
-        folds.append((predicting(one, probabilities), plan.split_of(fold)()))
+        folds.append((predicting(one, probabilities, narrow=narrow), plan.split_of(fold)()))
     with threadpool_limits(limits=1):
         return explained(
             folds,
-            predicting(model, probabilities),
-            plan.dataset.X[plan.rows],
+            predicting(model, probabilities, narrow=narrow),
+            X_all,
             plan.dataset.preparation,
             labels=plan.dataset.class_labels,
             skill=skill,

@@ -148,7 +148,17 @@ def _held_out_losses(
                 K = kernel_of(kernel, step.size, Z[held] * step.scales, Z[inside] * step.scales)
                 outputs = np.tensordot(K, step.duals, 1) + step.intercepts
                 total[number] += np.sum((outputs - Y[held][:, None]) ** 2, axis=(0, 2))
+        losses = _with_chance(losses)
     return losses
+
+
+def _with_chance(
+    losses: dict[tuple[str, float], np.ndarray],
+) -> dict[tuple[str, float], np.ndarray]:
+    """Leave out kernels whose errors are far larger than the smallest, without and with weights."""
+    ends = {tried: (total[0].min(), total[1:].min()) for tried, total in losses.items()}
+    limits = 1.25 * np.min(list(ends.values()), axis=0)
+    return {tried: losses[tried] for tried, end in ends.items() if np.any(np.array(end) <= limits)}
 
 
 def _best(losses: Mapping[tuple[str, float], np.ndarray], steps: Any) -> Choice:

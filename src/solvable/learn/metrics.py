@@ -14,6 +14,7 @@ from solvable.learn.calibration import held_out_probabilities
 from solvable.learn.competitors import CONSTANT, simplest_of_best
 from solvable.learn.fold_fits import Measured
 from solvable.learn.request import METRICS, Metric
+from solvable.learn.results import Roc
 
 
 class Scored(NamedTuple):
@@ -185,6 +186,39 @@ def _quality(
         return lambda rows: float(np.mean(np.abs(true[rows] - guess[rows])))
     return lambda rows: (
         1 - float(np.mean((true[rows] - guess[rows]) ** 2)) / float(true[rows].var())
+    )
+
+
+def roc_of(
+    fits: Sequence[Measured],
+    y: np.ndarray,
+    folds: np.ndarray,
+    clusters: np.ndarray | None = None,
+) -> Roc | None:
+    """Return the ROC curve of a classifier of two classes; None if it has no outputs."""
+    from sklearn.metrics import roc_curve
+
+    if int(y.max()) != 1 or any(fit.failure or fit.scores is None for fit in fits):
+        return None
+    rates, curves = np.linspace(0, 1, 101), []
+    for fit in fits:
+        true = y[folds == fit.fold]
+        if len(np.unique(true)) == 2:
+            wrong, right, _ = roc_curve(true, fit.scores)
+            # at each rate, the upper end of the step
+            last = np.searchsorted(wrong, rates, side="right") - 1
+            following = np.minimum(last + 1, len(wrong) - 1)
+            step = np.maximum(wrong[following] - wrong[last], 1e-300)
+            share = np.clip((rates - wrong[last]) / step, 0, 1)
+            curves.append(right[last] + share * (right[following] - right[last]))
+    if not curves:
+        return None
+    scored = scored_methods("auc", {"": fits}, y, folds, clusters)[""]
+    return Roc(
+        tuple(rates.tolist()),
+        tuple(np.mean(curves, axis=0).tolist()),
+        scored.value,
+        *interval_of("auc", scored),
     )
 
 

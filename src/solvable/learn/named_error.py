@@ -10,6 +10,7 @@ from statistics import NormalDist
 import numpy as np
 
 from solvable.fitting.intervals import CONFIDENCE, Interval
+from solvable.forecast.results import Needed
 from solvable.learn.competitors import BLEND, CONSTANT, simplest_of_best
 from solvable.learn.fold_fits import Measured
 from solvable.learn.metrics import best_on_other_folds
@@ -134,7 +135,8 @@ def inflation_of(fits: Sequence[Measured], losses: Losses) -> float:
 def widened(outlook: Outlook, error: Interval, *, top: float) -> Outlook:
     """Widen the intervals of forecasts to at least the relative width of that of the measured error.
 
-    No interval reaches beyond `top`, the error of the constant.
+    No interval reaches beyond `top`, the error of the constant. The rows for an error are read from the
+    widened intervals.
     """
     if not error.value:
         return outlook
@@ -150,4 +152,12 @@ def widened(outlook: Outlook, error: Interval, *, top: float) -> Outlook:
     ]
     band = [(rows, mean, *ends(mean, low, high)) for rows, mean, low, high in outlook.band]
     floor = outlook.floor and (outlook.floor[0], *ends(*outlook.floor))
-    return replace(outlook, expected=tuple(expected), band=tuple(band), floor=floor)
+    needed = outlook.needed
+    if needed is not None:
+        path = [
+            replace(one, lower=low, upper=high)
+            for one in needed.path
+            for low, high in [ends(one.mean, one.lower, one.upper)]
+        ]
+        needed = Needed.on(path, needed.error)
+    return replace(outlook, expected=tuple(expected), band=tuple(band), floor=floor, needed=needed)

@@ -53,6 +53,8 @@ class Request:
         [default: wrong predictions, or variance not explained]
     seconds : float, optional
         Time after which no further method is fitted. [default: no limit]
+    error : float, optional
+        Share of wrong predictions, or of variance not explained, for which the number of rows is wanted.
 
     Raises
     ------
@@ -73,12 +75,15 @@ class Request:
     seed: int = 0
     metric: Metric | None = None
     seconds: float | None = None
+    error: float | None = None
 
     def __post_init__(self) -> None:
         if self.metric is not None and self.metric not in METRICS:
             raise InvalidParameter(unknown_choice("metric", self.metric, tuple(METRICS)))
         if self.seconds is not None and not 0 < self.seconds < math.inf:
             raise InvalidParameter(f"seconds is {self.seconds}; allowed: finite numbers above 0.")
+        if self.error is not None and not 0 < self.error < 1:
+            raise InvalidParameter(f"error is {self.error}; allowed: numbers between 0 and 1.")
         for name, least, most in (
             ("folds", 2, 20),
             ("layers", 1, 5),

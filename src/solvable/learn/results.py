@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from solvable.forecast.results import Needed
 from solvable.learn.applied import Applied, applied, probability_columns
 from solvable.learn.calibration import Reliability
 from solvable.learn.importance import Explained
@@ -150,6 +151,19 @@ class CurvePoint:
 
 
 @dataclass(frozen=True)
+class Roc:
+    """ROC curve on held-out rows, mean over folds, for two classes."""
+
+    false_positives: tuple[
+        float, ...
+    ]  # shares of the first class's rows above a limit of the output
+    true_positives: tuple[float, ...]  # the same of the second class
+    area: float  # mean over folds, with its 95 % interval
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True)
 class Expected:
     """Error that is expected with more rows."""
 
@@ -178,6 +192,7 @@ class Outlook:
         None  # error for any number of rows, with its interval
     )
     unclear: bool = False  # True if the fits allow that the error does not fall with twice the rows
+    needed: Needed | None = None  # rows for the error that was asked for
 
 
 @dataclass(frozen=True, repr=False)
@@ -246,6 +261,8 @@ class Learned(Shown, view="solvable.learn.answer"):
         because it includes the choice of the method, the training rows that folds share, and for the
         lower end the rows that each fold leaves out. It is from zero to infinity (None in JSON) if the
         squared errors seem to have no finite mean.
+    roc : Roc or None
+        ROC curve of the recommended method, for two classes.
     test : dict or None
         Error of the model fitted to all rows, on the rows of another file.
     range : TrainingRange or None
@@ -289,6 +306,7 @@ class Learned(Shown, view="solvable.learn.answer"):
     warnings: tuple[str, ...] = ()
     metric: str = ""
     reliability: Reliability | None = None
+    roc: Roc | None = None
     test: dict[str, Any] | None = None
     features: Any = field(default=None, repr=False)
     interval: tuple[float, float] | None = None

@@ -22,6 +22,7 @@ from solvable.fitting.intervals import (
     wilson_interval,
 )
 from solvable.forecast import LearningCurve, forecast
+from solvable.forecast.results import Needed
 from solvable.learn.competitors import BLEND, CONSTANT, LEARNED, Method, simplest_of_best
 from solvable.learn.fold_fits import Measured
 from solvable.learn.metrics import choose, interval_of, not_clearly_worse, scored_methods
@@ -338,6 +339,7 @@ def outlook_of(
     *,
     shared: float = 0.0,
     tested: float | None = None,
+    error: float | None = None,
     seed: int = 0,
 ) -> Outlook:
     """Extrapolate the measured learning curve to multiples of the rows of the data set."""
@@ -354,9 +356,13 @@ def outlook_of(
     prediction = forecast(
         LearningCurve(np.array(sizes), np.array(errors), folds, shared, tested),
         at=[factor * rows for factor in factors],
+        error=error,
         seed=seed,
     )
-    floor = prediction.floor
+    floor, needed = prediction.floor, prediction.needed
+    if needed is not None:  # read also between the predictions that are printed
+        path = sorted((*needed.path, *prediction.predictions), key=lambda one: one.samples)
+        needed = Needed.on(path, needed.error)
     return Outlook(
         tuple(curve),
         tuple(
@@ -369,4 +375,5 @@ def outlook_of(
         tuple(STEEPER if "epochs" in note else note for note in prediction.diagnostics.notes),
         floor=None if floor is None else (floor.value, floor.lower, floor.upper),
         unclear=factors[1] * rows in prediction.unclear,
+        needed=needed,
     )

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from solvable.learn import direction_words, words
+from solvable.learn import feature_words, words
 from solvable.learn.results import ColumnShare, Direction, LayerFound, Learned
 from solvable.plots.csv_text import csv_text
 from solvable.plots.tables import Cell, Column, Table
@@ -19,13 +19,13 @@ def signal_table(layer: LayerFound) -> Table:
     if len(layer.signals) > 1:
         numbers = _numbers("strongest direction", "rows to emerge", "directions")
         table = Table("class", *numbers)
-        for label, ratio, rows, count in direction_words.class_rows(layer):
+        for label, ratio, rows, count in feature_words.class_rows(layer):
             table.add(label, f"{ratio} its null", rows, count)
         return table
     table = Table(*_numbers("direction", "strength", "rows to emerge"))
     for direction in layer.strongest:
-        strength = f"{direction_words.ratio_text(direction.ratio)} its null"
-        rows = direction_words.emergence_text(direction.emergence_rows)
+        strength = f"{feature_words.ratio_text(direction.ratio)} its null"
+        rows = feature_words.emergence_text(direction.emergence_rows)
         table.add(str(direction.number), strength, rows)
     return table
 
@@ -35,7 +35,7 @@ def rests_table(layer: LayerFound) -> Table:
     number, unseen = _numbers("direction", "signal on unseen rows")
     straight, again = _numbers("linear", "found again", shown="details")
     columns = [number, unseen, Column("rests on"), straight, again]
-    return Table.of(*columns, rows=direction_words.rest_rows(layer))
+    return Table.of(*columns, rows=feature_words.rest_rows(layer))
 
 
 def confusion_table(found: Learned) -> Table:

@@ -67,7 +67,7 @@ class RandomLift:
     @cached_property
     def weights(self) -> np.ndarray:
         """Weights :math:`W / c`, shape (n_inputs, width), float64; drawn at first use."""
-        few_weights = 1_000_000  # few enough to keep them for the next lift with this seed
+        few_weights = 4_500_000  # two layers of width 2,048: kept for the next lift with this seed
         draw = _kept_normal if self.n_inputs * self.width <= few_weights else _normal
         return draw(self.seed, self.n_inputs, self.width) / self.scale
 
@@ -96,7 +96,7 @@ def _normal(seed: int, n_inputs: int, width: int) -> np.ndarray:
 
 
 # A fit, its tests against random labels and its predictions use lifts that differ in their scale alone.
-_kept_normal = lru_cache(maxsize=4)(_normal)
+_kept_normal = lru_cache(maxsize=3)(_normal)
 
 
 def patches(images: Array, size: int) -> Array:

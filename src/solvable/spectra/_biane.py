@@ -33,7 +33,7 @@ def _chunks(size: int, columns: int) -> Iterator[slice]:
 
 def squared_heights(measure: Measure, u: np.ndarray, variance: float) -> np.ndarray:
     """Squared heights y = v² of the curve over the u with positive height."""
-    # The heights solve int mu(ds) / ((u - s)² + y) = 1/t   (spectra 17). Newton's method on the concave
+    # The heights solve int mu(ds) / ((u - s)² + y) = 1/t   (spectra 15). Newton's method on the concave
     # increasing function 1/S_1(y) - t, from the left: monotone and quadratic.
     y = measure.start(u, variance)
     sums = measure.inverse_squares(u)
@@ -66,7 +66,7 @@ def curve(measure: Measure, u: np.ndarray, variance: float, inside: np.ndarray) 
         if within.any():
             y[within] = squared_heights(measure, part[within], variance)
         # x = psi(u) = u + t int (u - s) mu(ds) / ((u - s)² + v²), and psi' along the curve
-        # (spectra 17).
+        # (spectra 15).
         odd, odd_slope = measure.odd_sums(part, y)
         x[some] = part + variance * odd
         height[some] = np.sqrt(y)

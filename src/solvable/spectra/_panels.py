@@ -58,7 +58,7 @@ def integrate_arcs(
     points = curve(measure, u, variance, np.ones(u.size, dtype=bool))
     low, high = intervals[which].T
     speed = (high - low) / 2 * np.sin(angle)
-    # mu(dx) = v / (pi t) psi'(u) du, u = c - r cos(theta)   (spectra 17).
+    # mu(dx) = v / (pi t) psi'(u) du, u = c - r cos(theta)   (spectra 15).
     weights = points.height / (np.pi * variance) * points.slope * speed
     return points, weights * (half * _RULE).ravel()
 

@@ -9,7 +9,7 @@
 # With h = 1 / int nu(dT) / (p - T) both sides are rational: p = h + h / (h - c) + Delta and
 #     zeta = sqrt(beta) z = p (beta - 1 + p / h)
 #          = (h² + k1 h - e) (beta h² + k2 h - e) / (h (h - c)²),
-# k1 = 1 - c + Delta, k2 = 1 - beta c + Delta, e = c Delta   (spectra 34), the quartic of
+# k1 = 1 - c + Delta, k2 = 1 - beta c + Delta, e = c Delta   (spectra 32), the quartic of
 # arXiv:2203.07752. The physical root has Im h > 0 and |h - c|² > c (that is, Im p > 0): there is one
 # such root where the density is positive and none elsewhere.
 

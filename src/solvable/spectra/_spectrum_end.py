@@ -92,7 +92,7 @@ class Side:
         self.mean = float(probabilities @ weights)
         self.start = float(atoms.max())
         self.lowest = self._lowest()
-        self.critical = root(self.slope, self.lowest)  # the edge solves L' = 0   (spectra 20)
+        self.critical = root(self.slope, self.lowest)  # the edge solves L' = 0   (spectra 18)
         self.edge = self.place(self.critical)
         self.curvature = self._curvature(self.critical)
         self.steepness = -self.resolvent(self.critical)[1]
@@ -120,7 +120,7 @@ class Side:
 
     def place(self, offset: float) -> float:
         """Position L in the spectrum."""
-        # L = zeta + E[w / (1 - w a)] - E[w] + b² G, a = G / delta   (spectra 20).
+        # L = zeta + E[w / (1 - w a)] - E[w] + b² G, a = G / delta   (spectra 18).
         G = self.resolvent(offset)[0]
         share = self.weights / (1 - self.weights * G / self.delta)
         moved = float(self.probabilities @ share) - self.mean
@@ -162,7 +162,7 @@ class Side:
 
         if not own:
             G, change = G[:, None], change[:, None]
-        # R = theta + E[u a / (1 - w a)] + b_i² G + the contribution of the atoms   (spectra 20).
+        # R = theta + E[u a / (1 - w a)] + b_i² G + the contribution of the atoms   (spectra 18).
         value = spikes.heights + mean(chance, spikes.couplings) * G / self.delta
         value = value + spikes.background * G
         rate = (mean(chance * share, spikes.couplings) / self.delta + spikes.background) * change

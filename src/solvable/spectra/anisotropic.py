@@ -113,7 +113,7 @@ def direction_profile(
 ) -> DirectionProfile:
     """Spectrum of a label-weighted second moment of anisotropic inputs, seen from one direction."""
     # C = (1/n) sum T x x^T with x ~ N(0, Sigma) and a label that depends on s = e.x / sqrt(s_e),
-    # where e is an eigenvector of Sigma with eigenvalue s_e   (spectra 21): m(z) = (1/n) sum_j
+    # where e is an eigenvector of Sigma with eigenvalue s_e   (spectra 19): m(z) = (1/n) sum_j
     # sigma_j / (z - b sigma_j), b = E[T / (1 - T m)], e^T (z - C)^-1 e = 1 / (z - s_e E[T s² / (1 -
     # T m)]). Poles of the last function outside the bulks, in gaps too, are outliers; the residue
     # is the squared overlap. Within a bulk its imaginary part over the density is the mean squared

@@ -50,7 +50,7 @@ def overlaps(law: SpectralLaw, x: np.ndarray | float, strength: np.ndarray | flo
     values = np.asarray(strength, dtype=np.float64)
     distance = np.subtract.outer(u, values)
     lift = np.reshape(height, height.shape + (1,) * values.ndim)
-    # O(x, s) = delta² / ((u - s)² + v²)   (spectra 18)
+    # O(x, s) = delta² / ((u - s)² + v²)   (spectra 16)
     return np.asarray(law.variance / (distance**2 + lift**2))
 
 
@@ -80,14 +80,14 @@ def denoised(law: SpectralLaw, x: np.ndarray | float) -> np.ndarray:
     0.0
     """
     places = np.asarray(x, dtype=np.float64)
-    # f(x) = x - 2 delta² h(x) = 2 u - x   (spectra 19)
+    # f(x) = x - 2 delta² h(x) = 2 u - x   (spectra 17)
     return np.asarray(2 * law.preimage(places)[0] - places)
 
 
 def empirical_denoised(eigenvalues: np.ndarray, noise: float) -> np.ndarray:
     """Optimal denoiser estimated from observed eigenvalues alone; the target's spectrum is not needed."""
     # f(x) = x - (2 delta² / d) sum_j (x - l_j) / ((x - l_j)² + eta²), eta = delta d^(-1/2); at d =
-    # 300 its error is within 4 % of the error with the known spectrum   (spectra 19).
+    # 300 its error is within 4 % of the error with the known spectrum   (spectra 17).
     values = np.asarray(eigenvalues, dtype=np.float64)
     hilbert = smoothed_hilbert(values, values, noise**2 / values.size)
     return np.asarray(values - 2 * noise**2 * hilbert)
@@ -127,7 +127,7 @@ def denoising_error(law: SpectralLaw) -> float:
     True
     """
     density = law.height / (np.pi * law.variance)
-    # E(t) = t - (4 pi² / 3) t² int mu_t(x)³ dx   (spectra 19; arXiv:2503.14121, Equation 8)
+    # E(t) = t - (4 pi² / 3) t² int mu_t(x)³ dx   (spectra 17; arXiv:2503.14121, Equation 8)
     return float(law.variance - 4 * np.pi**2 / 3 * law.variance**2 * law.integrate(density**2))
 
 
@@ -187,7 +187,7 @@ def feature_deviations(
     values = law.target.nodes if strength is None else np.asarray(strength, dtype=np.float64)
     flat, b = values.ravel(), float(threshold)
     mean, square = flat.copy(), flat**2
-    # The integrals of m(s) and e(s)   (spectra 22), of which those over all x are known.
+    # The integrals of m(s) and e(s)   (spectra 20), of which those over all x are known.
     for side in sides(law, b, flat):
         some = flat[side.chosen]
         first, second = _moments(law, b, some, side)

@@ -33,7 +33,7 @@ def weighted_density(
 ) -> SpectralDensity:
     """Density of (1/n) sum w g g^T - mean(w) I for given weights w and Gaussian g ~ N(0, I)."""
     # With delta = n/D and the Stieltjes transform G = delta / b: z(b) = b / delta + E[w] + E[w² /
-    # (b - w)] + sigma² delta / b   (spectra 23), where the last term is a free semicircle of
+    # (b - w)] + sigma² delta / b   (spectra 21), where the last term is a free semicircle of
     # variance sigma². On the spectrum b = u + iv, and z is real if E[w² / ((u - w)² + v²)] + sigma²
     # delta / (u² + v²) = 1 / delta. The left side decreases with v, so each u has at most one v >
     # 0. The density at z(b) is (delta / pi) v / (u² + v²).

@@ -16,7 +16,7 @@ from solvable.spectra.roots import bracketed_root
 class BulkEdges:
     """Both edges of a bulk, and the scales of the edges' fluctuations."""
 
-    # A scale is kappa in lambda_max = z + kappa D^(-2/3) TW_1   (spectra 24); 0 at an edge
+    # A scale is kappa in lambda_max = z + kappa D^(-2/3) TW_1   (spectra 22); 0 at an edge
     # without fluctuations.
 
     lower: float
@@ -83,7 +83,7 @@ def weighted_bulk(*, weights: np.ndarray, aspect_ratio: float, centre: bool = Tr
         raise InvalidData("all weights are zero: the matrix has no spectrum to bound.")
     shift = float(values.mean()) if centre else 0.0
     # The upper edge is the minimum over 0 < a < 1 / max w of L(a) = 1 / (delta a) + (1/n) sum w /
-    # (1 - w a); kappa³ = L''(a*) / (2 delta²)   (spectra 24). The lower edge follows from w -> -w.
+    # (1 - w a); kappa³ = L''(a*) / (2 delta²)   (spectra 22). The lower edge follows from w -> -w.
     upper, upper_scale, _ = upper_edge(values, aspect_ratio)
     lower, lower_scale, _ = upper_edge(-values, aspect_ratio)
     return BulkEdges(-lower - shift, upper - shift, lower_scale, upper_scale)

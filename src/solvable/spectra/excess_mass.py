@@ -12,7 +12,7 @@ from solvable.spectra.product_measure import MarchenkoPasturMeasure
 
 def excess_mass(law: SpectralLaw, z: np.ndarray) -> np.ndarray:
     """Mass above x at dimension d minus the limiting mass, times d."""
-    # T(x) = arg(dz/du) / 2 pi along z = u + delta² g(u)   (spectra 38)
+    # T(x) = arg(dz/du) / 2 pi along z = u + delta² g(u)   (spectra 36)
     target = law.target
     mass = np.angle(1 + law.variance * _resolvent_slope(target, z)) / (2 * np.pi)
     if isinstance(target, MarchenkoPasturMeasure):
@@ -43,7 +43,7 @@ def _random_mass(target: MarchenkoPasturMeasure, z: np.ndarray) -> np.ndarray:
 def excess_moment(law: SpectralLaw, threshold: float, cut: float | None = None) -> float:
     """Coefficient of 1/d in the truncated second moment J(delta, b)."""
     _, points, weights = tail_rule(law, np.array([threshold if cut is None else cut]))
-    # J_1 = 2 int_b (x - b) T(x) dx   (spectra 38). Weights / density integrate over x.
+    # J_1 = 2 int_b (x - b) T(x) dx   (spectra 36). Weights / density integrate over x.
     lengths = weights * np.pi * law.variance / points.height
     mass = excess_mass(law, points.u + 1j * points.height)
     return float(2 * lengths @ (mass * (points.x - threshold)))

@@ -248,7 +248,7 @@ class SpectralLaw:
             points = curve(
                 self.target, flat[free], self.variance, np.zeros(np.count_nonzero(free), dtype=bool)
             )
-            # x = s + delta² G*(s) and overlap 1 - delta² int mu*(ds') / (s - s')²   (spectra 18):
+            # x = s + delta² G*(s) and overlap 1 - delta² int mu*(ds') / (s - s')²   (spectra 16):
             # the curve and its slope off the support. For mu* = delta_0 these are s + delta²/s and 1 -
             # delta²/s².
             position[free], overlap[free] = points.x, points.slope

@@ -104,7 +104,7 @@ def _moments(
 ) -> TruncatedMoments:
     index, points, weights = _rule_above(law, component, angle)
     rise = points.x - places[index]
-    # Mass, first and second moment above b, and A = int_b h (x - b) mu_delta   (spectra 25)
+    # Mass, first and second moment above b, and A = int_b h (x - b) mu_delta   (spectra 23)
     hilbert = (points.x - points.u) / law.variance
 
     def total(values: np.ndarray) -> np.ndarray:
@@ -178,14 +178,14 @@ def energy_above(moments: TruncatedMoments) -> float:
 
 def thresholded_error(energy: float, moments: TruncatedMoments) -> float:
     """Error of the soft-thresholded noisy target, at least 0."""
-    # R = Q* + 4 delta² A - int_b (x² - b²) mu_delta   (spectra 25)
+    # R = Q* + 4 delta² A - int_b (x² - b²) mu_delta   (spectra 23)
     return max(float(energy + 4 * moments.noise**2 * moments.slope[0] - energy_above(moments)), 0.0)
 
 
 def degrees_of_freedom(strengths: Array, shrunk: Array) -> float:
     """Divergence of soft thresholding on symmetric matrices with the given descending eigenvalues."""
     # df = #{f_i > 0} + sum_{i<j} (f_i - f_j) / (nu_i - nu_j), f = nu - b if positive, else 0
-    # (spectra 26). A pair of kept eigenvalues contributes exactly 1, also if the eigenvalues are equal.
+    # (spectra 24). A pair of kept eigenvalues contributes exactly 1, also if the eigenvalues are equal.
     kept = shrunk.shape[0]
     gaps = strengths[:kept, None] - strengths[None, kept:]
     return kept * (kept + 1) / 2 + float(namespace(gaps).sum(shrunk[:, None] / gaps))

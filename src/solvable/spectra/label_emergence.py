@@ -17,7 +17,7 @@ def balanced_emergence_ratio(strength: float) -> float:
     if strength == 0:
         return float("inf")
     # alpha_c Delta² = 1 + 1 / lambda² with Delta lambda³ - lambda² - Delta lambda - 1 = 0
-    # (spectra 28): alpha_c(lambda) is eliminated from the condition at the edge.
+    # (spectra 26): alpha_c(lambda) is eliminated from the condition at the edge.
     delta = abs(strength)
     # The cubic is solved in 1 / lambda, whose leading coefficient does not vanish with the strength.
     roots = np.roots([1.0, delta, 1.0, -delta])
@@ -79,7 +79,7 @@ def emergence_ratio(law: LabelLaw, *, dimension: int | None = None) -> np.ndarra
 
 def _last_crossings(law: LabelLaw) -> np.ndarray:
     """Ratio above which each direction is an outlier at the upper end, shape (k,), computed together."""
-    # The edge's parameter lambda gives the ratio: 1 / alpha = E[T² / (lambda - T)²]   (spectra 27).
+    # The edge's parameter lambda gives the ratio: 1 / alpha = E[T² / (lambda - T)²]   (spectra 25).
     largest = max(float(law.weights[-1]), 1e-300)
     reach = np.sqrt(law.weight_power) * 1e5
     above = np.geomspace(1e-9 * largest, max(reach, 10 * largest), 360)

@@ -94,7 +94,7 @@ class LabelLaw:
     @property
     def weak_recovery_ratio(self) -> np.ndarray:
         """Samples per dimension below which no function of T finds each direction, shape (k,)."""
-        # alpha_opt = 1 / E[(E[s_i² | T] - 1)²], 1/Delta² for balanced labels   (spectra 28;
+        # alpha_opt = 1 / E[(E[s_i² | T] - 1)²], 1/Delta² for balanced labels   (spectra 26;
         # arXiv:1708.05932, Equation 17).
         power = self.probabilities @ (self.second_moments - 1) ** 2
         # Moments that are 1 by symmetry differ from 1 only by rounding.
@@ -103,7 +103,7 @@ class LabelLaw:
 
     def optimal(self, direction: int = 0) -> LabelLaw:
         """Label law of the label map that finds a direction from the fewest samples."""
-        # Luo, Alghamdi and Lu, arXiv:1811.04420: T* = 1 - 1 / E[s_i² | T]   (spectra 28).
+        # Luo, Alghamdi and Lu, arXiv:1811.04420: T* = 1 - 1 / E[s_i² | T]   (spectra 26).
         given = self.second_moments[:, direction]
         if not given.all():
             raise InvalidData(

@@ -19,7 +19,7 @@ def bulk_function(law: LabelLaw, parameter: float | np.ndarray, ratio: float) ->
     """Position psi in the spectrum for a parameter lambda (arXiv:1702.06435)."""
     check_positive(ratio=ratio)
     at = _checked(law, parameter)
-    # psi(lambda) = lambda (1 / alpha + E[T / (lambda - T)])   (spectra 27)
+    # psi(lambda) = lambda (1 / alpha + E[T / (lambda - T)])   (spectra 25)
     share = (law.probabilities * law.weights / (at[..., None] - law.weights)).sum(axis=-1)
     return np.asarray(at * (1 / ratio + share))
 
@@ -27,7 +27,7 @@ def bulk_function(law: LabelLaw, parameter: float | np.ndarray, ratio: float) ->
 def spike_function(law: LabelLaw, parameter: float | np.ndarray) -> np.ndarray:
     """Position phi_i of a direction i; the outlier is where phi_i equals psi."""
     at = _checked(law, parameter)
-    # phi_i(lambda) = lambda E[T s_i² / (lambda - T)]   (spectra 27)
+    # phi_i(lambda) = lambda E[T s_i² / (lambda - T)]   (spectra 25)
     share = law.probabilities * law.weights / (at[..., None] - law.weights)
     return np.asarray(at[..., None] * (share @ law.second_moments))
 
@@ -101,7 +101,7 @@ def label_weighted_spectrum(
     """Compute edges, outliers and overlaps of (1/n) sum T(y) x x^T, x ~ N(0, I_d), at n/d = ratio."""
     # The upper edge is the minimum of psi (bulk_function). Direction i is an outlier if phi_i > psi
     # there (spike_function), at psi(lambda) where both are equal, with squared overlap psi' / (psi'
-    # - phi_i')   (spectra 27; arXiv:1702.06435). The lower end is the upper end of -T. Rounding at
+    # - phi_i')   (spectra 25; arXiv:1702.06435). The lower end is the upper end of -T. Rounding at
     # finite dimension uses critical_profile.
     check_positive(ratio=ratio)
     if dimension is not None:
@@ -177,7 +177,7 @@ def spectrum_end(
     unit = scale * dimension ** (-2 / 3)
     # Above the threshold psi(lambda*) = edge + kappa D^(-2/3) w². Below, psi is a parabola and
     # phi_i - psi is linear: w = D^(1/3) (phi_i - psi) / -phi_i' sqrt(psi'' / (2 kappa))
-    # (spectra 29).
+    # (spectra 27).
     share = law.probabilities * (law.weights / (critical - law.weights)) ** 2
     curvature = 2 * float(share @ (1 / (critical - law.weights)))
     depth = beyond * critical / ratio / (share @ law.second_moments)

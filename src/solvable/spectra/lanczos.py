@@ -114,7 +114,7 @@ def lanczos_quadrature(
     Vectors are fully orthogonalised: O(D k steps) memory and O(D k steps²) time, in addition to
     `steps` products with k vectors. An atom of the spectrum is spread between the neighbouring nodes.
     An isolated eigenvalue has a weight of about 1/D, different for each start; find it with an
-    eigensolver, and project its eigenvector out. Equation 39 of docs/derivations/spectra.md. Backed by
+    eigensolver, and project its eigenvector out. Equation 37 of docs/derivations/spectra.md. Backed by
     ``tests/spectra/test_lanczos.py`` (full diagonalisation, Marchenko-Pastur law).
 
     Examples
@@ -142,7 +142,7 @@ def lanczos_quadrature(
         )
     most = min(steps, len(vectors) - held.shape[1])
     diagonal, beside = _tridiagonal(apply, vectors / norms, held, most)
-    # z_k and u_k1² of the tridiagonal matrix   (spectra 39)
+    # z_k and u_k1² of the tridiagonal matrix   (spectra 37)
     rows = np.arange(most)
     matrices = np.zeros((*diagonal.shape, most))
     matrices[:, rows, rows] = diagonal

@@ -96,7 +96,7 @@ def spiked_overlap(
     n_features: int | None = None,
 ) -> np.ndarray:
     """Squared overlap of each spike's eigenvector with the spike's direction."""
-    # c_i² = (nu_i - tau_2)_+ / ((nu_i - tau_2)_+ + tau_2h,i), nu_i = (n/D) theta_i²   (spectra 30).
+    # c_i² = (nu_i - tau_2)_+ / ((nu_i - tau_2)_+ + tau_2h,i), nu_i = (n/D) theta_i²   (spectra 28).
     # At finite D the corner is rounded: (nu - tau_2)_+ -> tau_2 D^(-1/3) f(D^(1/3) (nu / tau_2 -
     # 1)). The result is within 0.02 of simulations for c² above 0.5 and n/D above 30.
     theta, rows = _check_spikes(heights, noise, couplings)
@@ -116,7 +116,7 @@ def spiked_overlap(
 
 def critical_profile(place: float | np.ndarray) -> np.ndarray:
     """Universal profile f of the rounded transition of a rank-one spike in real symmetric noise."""
-    # E[c²] / (1 - E[c²]) = D^(-1/3) f(w), w = D^(1/3) (n/n_i - 1)   (spectra 29); below the
+    # E[c²] / (1 - E[c²]) = D^(-1/3) f(w), w = D^(1/3) (n/n_i - 1)   (spectra 27); below the
     # threshold w = 2 D^(1/3) (sqrt(n/n_i) - 1) is the better variable. f = w - 2/w² far above and
     # (4/w²) (1 - 6/w²) far below; between, ln f interpolates values from 18,000 spiked tridiagonal
     # matrices of size 10⁶ (0.5 % accurate).

@@ -61,7 +61,7 @@ def nuclear_norm_ratio(*, aspect: float, rank_ratio: float) -> float:
 
     def moments(level: float) -> np.ndarray:
         """Integrals P_k at k = 0, 1/2 and 1."""
-        # P_k   (spectra 31): t = high - (high - start) sin²(angle / 2) makes the integrand analytic.
+        # P_k   (spectra 29): t = high - (high - start) sin²(angle / 2) makes the integrand analytic.
         start = max(level**2, low)
         below = (high - start) * np.sin(angle / 2) ** 2
         t = high - below

@@ -20,7 +20,7 @@ def resolvent_outliers(
     norm_ratio: np.ndarray | None = None,
 ) -> SpikePrediction:
     """Compute edges, outliers and overlaps of (1/n) sum T (F F^T - I) from draws of T and h."""
-    # With delta = n/D, at the upper end   (spectra 32): L(a) = 1 / (delta a) + E[T / (1 - T a)],
+    # With delta = n/D, at the upper end   (spectra 30): L(a) = 1 / (delta a) + E[T / (1 - T a)],
     # R_i(a) = E[T h_i² / (1 - T a)], 0 < a <= a*, L'(a*) = 0. The edge is L(a*) - E[T]; outlier i
     # exists if and only if R_i(a*) > L(a*). Its position is L(a_i) - E[T], where L = R_i, with overlap
     # c_i² = -L' / (-L' + R_i'). At the lower end, T -> -T. For fluctuating norms,

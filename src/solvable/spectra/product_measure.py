@@ -18,7 +18,7 @@ class MarchenkoPasturMeasure:
 
     # There is mass (1 - kappa)_+ at 0 and a bulk on (1 +- sqrt(kappa))² / sqrt(kappa). At scale 1 the
     # resolvent solves z g² / sqrt(kappa) - (z - sqrt(kappa) + 1 / sqrt(kappa)) g + 1 = 0
-    # (spectra 33).
+    # (spectra 31).
 
     width_ratio: float  # ratio kappa = p / d, above 0
     scale: float = 1.0  # factor of every eigenvalue; kappa^(-1/2) gives W W^T / p

@@ -79,7 +79,7 @@ def shrunk(curve: Quartic, s: np.ndarray, h: np.ndarray) -> tuple[np.ndarray, np
         density = np.where(
             h == 0, 0, -2 * s * np.imag(np.sqrt(beta) / ((beta - 1) * h + p)) / np.pi
         )
-        # Shrinkage   (spectra 35): s - (2 Delta / sqrt(beta)) ((beta - 1) / (2 s) + v(s)), with
+        # Shrinkage   (spectra 33): s - (2 Delta / sqrt(beta)) ((beta - 1) / (2 s) + v(s)), with
         # v(s) = s Re int mu(dx) / (s² - x²) = sqrt(beta) s Re(1 / p) - (beta - 1) / s
         denoised = s * (1 - 2 * noise * np.real(1 / p)) + noise * (beta - 1) / (np.sqrt(beta) * s)
     return density, np.where(h == 0, 0.0, denoised)
@@ -320,7 +320,7 @@ def prior_free_denoise(matrix: np.ndarray, noise: float) -> np.ndarray:
             return np.mean(distance / (distance**2 + width**2), axis=1)
 
         v = (transform(s[:, None] - s) + transform(s[:, None] + s)) / 2
-        # Shrinkage   (spectra 35): s - (2 Delta / sqrt(beta)) ((beta - 1) / (2 s) + v(s))
+        # Shrinkage   (spectra 33): s - (2 Delta / sqrt(beta)) ((beta - 1) / (2 s) + v(s))
         lost = (beta - 1) / (2 * np.maximum(s, 1e-12)) + v
         return np.clip(s - 2 * noise / np.sqrt(beta) * lost, 0, s)
 

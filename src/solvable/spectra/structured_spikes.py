@@ -276,7 +276,7 @@ def _opposite(end: tuple[int, Side, Spikes], chosen: np.ndarray) -> np.ndarray:
     mirrored = replace(mirrored, heights=-mirrored.heights)
     place, _, value, rate = side.curves(np.array([side.critical]), mirrored)
     # -R' / (-D G' (L - R)²) at the edge, where L' = 0; it is 1/D for a direction of the noise, which
-    # has L - R = zeta, G' = -1 / zeta² and R' = -1   (spectra 20).
+    # has L - R = zeta, G' = -1 / zeta² and R' = -1   (spectra 18).
     gap = place - value[0]
     return np.asarray(-rate[0] / (side.n_features * side.steepness * gap**2))
 

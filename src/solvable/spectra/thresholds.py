@@ -27,10 +27,10 @@ class InterpolationThreshold:
 def interpolation_threshold(
     target: Measure | np.ndarray, *, label_noise: float, tolerance: float = 0.0
 ) -> InterpolationThreshold:
-    """Compute the interpolation threshold at vanishing regularisation, where b = 0   (spectra 36)."""
+    """Compute the interpolation threshold at vanishing regularisation, where b = 0   (spectra 34)."""
     # The search ends at a relative error ``tolerance`` of the equation.
     # Q + Delta / 2 = J(delta, 0) - (delta / 2) d_1 J(delta, 0), alpha = d_1 J(delta, 0) / (4 delta)
-    # (spectra 36; arXiv:2505.17958). With the denoiser f the right side is int_0 x f(x)
+    # (spectra 34; arXiv:2505.17958). With the denoiser f the right side is int_0 x f(x)
     # mu_delta(dx): above 0, close to Q at small noise, and (4 / 3 pi) delta int s mu*(ds) + Q / 2
     # at large noise, whose root starts the search.
     check_real("label_noise", label_noise, 0.0)
@@ -104,7 +104,7 @@ def perfect_recovery_threshold(rank_fraction: float, *, sides: Literal[1, 2] = 1
 
 
 def bayes_perfect_recovery_threshold(rank_fraction: float) -> float:
-    """Sample ratio kappa - kappa² / 2 above which the best estimator is perfect   (spectra 37)."""
+    """Sample ratio kappa - kappa² / 2 above which the best estimator is perfect   (spectra 35)."""
     if not 0 < rank_fraction < np.inf:
         raise InvalidParameter(f"rank_fraction is {rank_fraction}; allowed: above 0, finite.")
     kappa = min(float(rank_fraction), 1.0)

@@ -12,7 +12,7 @@ NODES = 64
 
 
 def wishart_denoising_errors(width_ratio: float, variances: np.ndarray) -> np.ndarray:
-    """Compute `denoising_error` for targets `marchenko_pastur`, vectorised over noise   (spectra 19)."""
+    """Compute `denoising_error` for targets `marchenko_pastur`, vectorised over noise   (spectra 17)."""
     check_positive(width_ratio=width_ratio)
     t = np.asarray(variances, dtype=np.float64).ravel()
     a = width_ratio**-0.5
@@ -22,8 +22,8 @@ def wishart_denoising_errors(width_ratio: float, variances: np.ndarray) -> np.nd
     x = middle - half * np.cos(angle)
     density = _imaginary_part(a, t[:, None, None], x) / np.pi
     cubes = np.sum(density**3 * half * np.sin(angle) * weight, axis=(1, 2))
-    # E(t) = t - (4 pi² / 3) t² int mu_t(x)³ dx   (spectra 19; arXiv:2503.14121, Equation 8)
-    # a t g³ - (t + a z) g² + (z + a - 1/a) g - 1 = 0, a = rho^(-1/2)   (spectra 33)
+    # E(t) = t - (4 pi² / 3) t² int mu_t(x)³ dx   (spectra 17; arXiv:2503.14121, Equation 8)
+    # a t g³ - (t + a z) g² + (z + a - 1/a) g - 1 = 0, a = rho^(-1/2)   (spectra 31)
     return np.asarray((t - 4 * np.pi**2 / 3 * t**2 * cubes).reshape(np.shape(variances)))
 
 

@@ -101,11 +101,11 @@ def _fault(query: np.ndarray, key: np.ndarray) -> str:
 
 
 def thresholded(product: Product, factors: Factors, seed: int) -> BulkFit:
-    """Fit (S_0 + delta Z - b)_+: signal plus noise, lowered by b and cut at zero   (spectra 15)."""
+    """Fit (S_0 + delta Z - b)_+: signal plus noise, lowered by b and cut at zero   (spectra 13)."""
     # arXiv:2509.24914: W W^T / sqrt(pd) = eta ReLU(S_0 + delta Z - eps), Z of the GOE, if the width
     # is above the learned rank. Here eta is part of the unit. For untied factors the penalty is the
     # nuclear norm of their product: it lowers singular values, and Z is not symmetric
-    # (spectra 15).
+    # (spectra 13).
     values = np.zeros(min(factors.sides))
     values[: product.values.size] = product.values
 
@@ -252,7 +252,7 @@ def strengths(
     factors: Factors, product: Product, count: int, unit: float, seed: int
 ) -> tuple[Feature, ...]:
     """Estimate the strengths behind the largest values; the rest is noise with random directions."""
-    # Low-rank signals added to noise with singular values nu   (spectra 16; arXiv:1103.2221):
+    # Low-rank signals added to noise with singular values nu   (spectra 14; arXiv:1103.2221):
     # phi(x) = mean x / (x² - nu²) on each side, s^(-2) = phi_d phi_D.
     rest = product.values[count : product.rank]
     found = [_behind(x, rest, factors) for x in product.values[:count]]
@@ -267,7 +267,7 @@ def _behind(x: float, rest: np.ndarray, factors: Factors) -> tuple[float, float,
     """Strength behind a value, and its squared overlaps on the shorter and the longer side."""
     low, high = sorted(factors.sides)
     if factors.tied:
-        # Symmetric noise: 1/s = G(x) = mean 1 / (x - nu), overlap -1 / (s² G')   (spectra 16).
+        # Symmetric noise: 1/s = G(x) = mean 1 / (x - nu), overlap -1 / (s² G')   (spectra 14).
         first = ((low - rest.size) / x + (1 / (x - rest)).sum()) / low
         slope = ((low - rest.size) / x**2 + (1 / (x - rest) ** 2).sum()) / low
         return 1 / first, first**2 / slope, first**2 / slope

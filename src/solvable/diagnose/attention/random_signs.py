@@ -59,7 +59,7 @@ class SignedHead:
 
     def beyond_signs(self, *, level: float = 0.01) -> tuple[int, str]:
         """Count the largest values above all controls, and name the control that ends the count."""
-        # Random signs of both factors   (spectra 9). Independent symmetric entries keep their
+        # Random signs of both factors   (spectra 8). Independent symmetric entries keep their
         # distribution for any sizes of rows and columns. Random signs of cosines keep correlations.
         # (chance_outliers.py does the same for one matrix.)
         count, stopped = self.product.rank, ""
