@@ -9,7 +9,7 @@ from docutils import nodes
 from sphinx.util import logging
 from sphinx.util.math import get_node_equation_number
 
-from solvable.pages import mathematics
+from solvable.answers import mathematics
 
 sys.path.insert(0, str(Path(__file__).parent))
 

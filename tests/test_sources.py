@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from solvable.answers.derivations import derivation_pages, numbered_equations
+from solvable.answers.mathematics import mathml, unknown_commands
 from solvable.frame.references import source_parts
 from solvable.frame.registry import available, load
-from solvable.pages.derivations import derivation_pages, numbered_equations
-from solvable.pages.mathematics import mathml, unknown_commands
 
 ROOT = Path(__file__).parent.parent
 PAGES = derivation_pages()

@@ -13,6 +13,7 @@ import pytest
 from tests.support.devtools import BROWSER, loaded
 
 from solvable.answers.page import write_page
+from solvable.answers.small_pictures import small_picture, ticks
 from solvable.diagnose import tables, words
 from solvable.diagnose.bulk_fit import fit_bulk
 from solvable.diagnose.diagnosed import Diagnosed
@@ -31,7 +32,6 @@ from solvable.diagnose.figures import TRIMMED, spectrum_figure
 from solvable.diagnose.noise import RectangularNoise
 from solvable.diagnose.outliers import Outliers
 from solvable.diagnose.view import page as page_of
-from solvable.pages.small_pictures import small_picture, ticks
 from solvable.plots.matplotlib_backend import draw_matplotlib
 from solvable.plots.recording_backend import record
 from solvable.study.html import is_report

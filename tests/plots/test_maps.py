@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from solvable.answers.small_pictures import small_picture
 from solvable.errors import InvalidParameter
-from solvable.pages.small_pictures import small_picture
 from solvable.plots import Figure, Map
 from solvable.plots.figure_data import figure_data
 from solvable.plots.matplotlib_backend import draw_matplotlib

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
+from solvable.answers import derivations
 from solvable.errors import InvalidParameter
 from solvable.frame.drawn import Fault
 from solvable.frame.statistics import ALLOWANCE
-from solvable.pages import derivations
 from solvable.plots.recording_backend import record
 from solvable.study.content import ParameterRow, ReportContent
 from solvable.study.html import is_report, render_report

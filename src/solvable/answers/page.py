@@ -8,6 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from solvable.answers.environment import drawings, page_environment, picture, picture_address
 from solvable.answers.sections import (
     Answer,
     Folded,
@@ -18,7 +19,6 @@ from solvable.answers.sections import (
     Picture,
     figures_of,
 )
-from solvable.pages.environment import drawings, page_environment, picture, picture_address
 from solvable.plots.figure import Figure
 from solvable.plots.files import Pictures, check_names, write_atomically
 from solvable.plots.recording_backend import record

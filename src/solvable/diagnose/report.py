@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from solvable.answers.page import write_page
+from solvable.answers.result_directory import RESULT, ResultDirectory
 from solvable.data.weights.stored import Weights
 from solvable.diagnose import view, words
 from solvable.diagnose.attention import words as attention
 from solvable.diagnose.change_factors import FOLDER, write_adapter
 from solvable.diagnose.diagnosed import Diagnosed
 from solvable.errors import InvalidData
-from solvable.pages.result_directory import RESULT, ResultDirectory
 from solvable.paths import whole_directory
 from solvable.plots.csv_text import csv_text
 from solvable.plots.files import write_atomically

@@ -18,6 +18,7 @@ from solvable.answers.sections import (
     listed_parts,
     terminal_parts,
 )
+from solvable.answers.small_pictures import small_picture
 from solvable.diagnose import words
 from solvable.diagnose.attention import words as attention
 from solvable.diagnose.attention.words import head_table
@@ -27,7 +28,6 @@ from solvable.diagnose.figures import depth_figures, head_figure, overview, spec
 from solvable.diagnose.outliers import dead_rows, outlier_text
 from solvable.diagnose.tables import columns_of, matrix_table, size_text
 from solvable.diagnose.tables import parts as value_and_interval
-from solvable.pages.small_pictures import small_picture
 from solvable.plots import tables as tables_of_plots
 from solvable.plots.figure import Figure
 from solvable.plots.numbers import MISSING

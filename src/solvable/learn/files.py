@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from solvable.answers.page import write_page
+from solvable.answers.result_directory import RESULT, ResultDirectory
 from solvable.answers.sections import figures_of
 from solvable.data.dataset import Dataset
 from solvable.learn.answer import answer
@@ -21,7 +22,6 @@ from solvable.learn.results import Learned
 from solvable.learn.stored_fits import KeptFits
 from solvable.learn.stored_models import save_fitted
 from solvable.learn.tables import columns_as_csv, shares_as_csv
-from solvable.pages.result_directory import RESULT, ResultDirectory
 from solvable.paths import whole_directory
 from solvable.plots.files import write_atomically, write_figures
 

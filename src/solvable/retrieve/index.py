@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from solvable.answers.result_directory import RESULT, ResultDirectory
 from solvable.errors import InvalidParameter
 from solvable.fitting.described_arrays import (
     checked,
@@ -19,7 +20,6 @@ from solvable.fitting.described_arrays import (
     valid_content,
     write_described,
 )
-from solvable.pages.result_directory import RESULT, ResultDirectory
 from solvable.paths import whole_directory
 from solvable.plots.files import write_atomically
 from solvable.retrieve.folder_encoder import restore_model, unit

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from solvable.answers.result_directory import RESULT, ResultDirectory
 from solvable.errors import InvalidData, StudyConflict
 from solvable.fitting.described_arrays import read_described, write_described
 from solvable.fitting.intervals import CONFIDENCE, Interval, mean_interval
-from solvable.pages.result_directory import RESULT, ResultDirectory
 from solvable.paths import whole_directory
 from solvable.plots.files import write_atomically
 from solvable.plots.tables import Column, Table

@@ -9,7 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from solvable.pages.result_directory import RESULT, ResultDirectory
+from solvable.answers.result_directory import RESULT, ResultDirectory
 from solvable.paths import whole_directory
 from solvable.plots.figure import Figure
 from solvable.plots.files import draw_all, write_atomically, write_figures

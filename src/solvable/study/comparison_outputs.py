@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from solvable.answers.page import write_page
-from solvable.pages.result_directory import RESULT, ResultDirectory
+from solvable.answers.result_directory import RESULT, ResultDirectory
 from solvable.paths import whole_directory
 from solvable.plots.csv_text import csv_text
 from solvable.plots.figure import Figure

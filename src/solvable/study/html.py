@@ -9,11 +9,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from solvable.answers.derivations import DerivationSection, derivation_sections
+from solvable.answers.environment import GENERATOR, drawings, page_environment, picture_address
 from solvable.frame.claims import Verdict
 from solvable.frame.references import SourcePart, source_parts
 from solvable.frame.statistics import ALLOWANCE
-from solvable.pages.derivations import DerivationSection, derivation_sections
-from solvable.pages.environment import GENERATOR, drawings, page_environment, picture_address
 from solvable.plots.files import Pictures, check_names, draw_all, write_atomically
 from solvable.plots.recording_backend import record
 from solvable.study.content import ReportContent

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from solvable.answers.page import write_page
+from solvable.answers.result_directory import RESULT, ResultDirectory
 from solvable.data.weights.stored import Weights
 from solvable.diagnose.checkpoints import view
 from solvable.diagnose.checkpoints.history import DiagnosedCheckpoints
 from solvable.diagnose.checkpoints.series import Series
 from solvable.diagnose.report import reserved_directory, table_text
-from solvable.pages.result_directory import RESULT, ResultDirectory
 from solvable.paths import whole_directory
 from solvable.plots.files import write_atomically
 

@@ -22,7 +22,7 @@ def page_environment(package: str) -> Environment:
     """Return an environment with templates of a package, then the shared ones; texts are escaped."""
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
-    packages = (package, "solvable.pages")
+    packages = dict.fromkeys((package, "solvable.answers"))
     return Environment(
         loader=ChoiceLoader([PackageLoader(name) for name in packages]),
         autoescape=True,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from solvable.answers import derivations
+from solvable.answers.derivations import derivation_sections, numbered_equations
+from solvable.answers.mathematics import mathml, unknown_commands
 from solvable.frame.references import source_parts
-from solvable.pages import derivations
-from solvable.pages.derivations import derivation_sections, numbered_equations
-from solvable.pages.mathematics import mathml, unknown_commands
 
 PAGE = """# Sensing
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from solvable.pages.mathematics import mathml
+from solvable.answers.mathematics import mathml
 
 BLOCK = re.compile(r"^\$\$\n(.*?)\n\$\$(?: \(([a-z-]+-\d+)\))?$", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"(`+)(?:.+?)\1|\$([^$]+)\$", re.DOTALL)

@@ -1,1 +1,0 @@
-"""Templates, drawings, small pictures and the result directory of all reports."""
