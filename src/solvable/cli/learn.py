@@ -156,8 +156,9 @@ def learn(
             if getattr(request, option.name) != option.default
         }
         more = {"groups": groups, "time": time, "test": test, "image_size": image_size}
-        kinds = {"task": task.replace("auto", ""), "colour": colour.replace("auto", "")}
-        command = repeated("learn", data, target=target, **kinds, **stated, **more, **changed)
+        more |= {"colour": colour.replace("auto", "")}
+        kind = task.replace("auto", "")
+        command = repeated("learn", data, target=target, task=kind, **stated, **more, **changed)
         files = write_files(found, dataset, directory, command=command)
     kept.remove()
     if json:

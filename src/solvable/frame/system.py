@@ -60,9 +60,10 @@ def _grid_of(text: str) -> dict[str, tuple[Any, ...]]:
 
 def _value_of(text: str) -> Any:
     try:
-        return json.loads(text)
+        value = json.loads(text)
     except ValueError:
         return text
+    return tuple(value) if isinstance(value, list) else value
 
 
 class System:
