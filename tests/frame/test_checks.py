@@ -172,6 +172,6 @@ class Judging(System):
 def test_the_grid_of_a_preset_is_written_as_after_set():
     preset = Preset("p", "task=boolean samples=1,2 widths=[10,5],[20] tuned=true link=cos(2*z)")
     assert preset.grid == {
-        "task": ("boolean",), "samples": (1, 2), "widths": ([10, 5], [20]), "tuned": (True,),
+        "task": ("boolean",), "samples": (1, 2), "widths": ((10, 5), (20,)), "tuned": (True,),
         "link": ("cos(2*z)",),
     }  # fmt: skip
