@@ -106,7 +106,7 @@ def test_reading_stays_within_the_limit(tmp_path: Path, shape: str) -> None:
     "shape", ["usual numbers", "prose", "digits", "two columns", "empty cells", "many columns"]
 )
 def test_reading_takes_no_more_than_is_counted(tmp_path: Path, shape: str) -> None:
-    # Twice the length, so that the memory that was free before reading, which differs by 2 MB, matters less.
+    # Twice the length: memory that was free before reading, which differs by 2 MB, matters less.
     text = SHAPES[shape][0](2 * LENGTH).encode()
     path = tmp_path / "t.csv.gz"
     path.write_bytes(gzip.compress(text, 1))
