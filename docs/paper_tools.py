@@ -1,4 +1,4 @@
-"""Sphinx extension: a page for each paper, and their summary, made from the tables in docs/papers."""
+"""Sphinx extension: papers statement by statement, and their summary, made from the tables in docs/papers."""
 
 from __future__ import annotations
 
@@ -53,11 +53,16 @@ class Paper(NamedTuple):
     systems: list[str]
     items: list[Item]
 
+    @property
+    def page(self) -> str:
+        """Page of a system that shows the paper."""
+        return f"systems/{self.systems[0]}"
+
     def system_of(self, item: Item) -> str:
         """Return the system that an item's claims belong to: that of its command, or the first."""
         words = item.command.split()
         named = words[2] if words[1:2] in (["run"], ["theory"]) else ""
-        return named or (self.systems[0] if self.systems else "")
+        return named or self.systems[0]
 
 
 def read_paper(path: Path) -> Paper:
@@ -96,22 +101,20 @@ def address(arxiv: str) -> str:
 
 
 def head_text(paper: Paper) -> str:
-    """Return the first paragraph of the page of a paper as MyST."""
-    links = ", ".join(f"{{doc}}`{name} <../systems/{name}>`" for name in paper.systems)
-    parts = [
-        f"*{paper.title}*, {address(paper.arxiv)}.",
-        f"{'Systems' if len(paper.systems) > 1 else 'System'}: {links}." if links else "",
-        f"{len(paper.items)} statements and figures: {counts(paper.items)}",
-        "({doc}`all papers <index>`).\n\nNumbers without further words are measured, and those after ± "
-        "are standard errors. A claim compares many points, and the one closest to failing decides.",
-    ]
-    return " ".join(filter(None, parts))
+    """Return the first paragraph on a paper as MyST."""
+    others = ", ".join(f"{{doc}}`{name} <{name}>`" for name in paper.systems[1:])
+    also = f" (also {others})" if others else ""
+    return (
+        f"*{paper.title}*, {address(paper.arxiv)}{also}. {len(paper.items)} statements and figures: "
+        f"{counts(paper.items)} ({{doc}}`all papers <../papers/index>`). Numbers without further words "
+        "are measured, and those after ± are standard errors. A claim compares many points, and the "
+        "one closest to failing decides."
+    )
 
 
 def item_text(paper: Paper, item: Item) -> str:
-    """Return status, command, verdict, agreement and gaps of an item as MyST."""
-    mark = item.status.replace(" ", "-")
-    blocks = [f'<p class="paper-status {mark}">{item.status.capitalize()}</p>']
+    """Return command, verdict, agreement and gaps of an item as MyST."""
+    blocks = []
     if item.command:
         blocks.append(f"```{{code-block}} bash\n:class: paper-command\n\n{item.command}\n```")
     if item.claims:
@@ -150,33 +153,54 @@ def preset_rows(paper: Paper) -> list[dict[str, str]]:
         return [row for row in csv.DictReader(file) if row["system"] in paper.systems]
 
 
-class PaperPage(SphinxDirective):
-    """Page of one paper, item by item; the content of the directive explains the symbols."""
+class Folded(nodes.General, nodes.Element):
+    """Lines behind a title that opens them."""
+
+
+class FoldedTitle(nodes.General, nodes.TextElement):
+    """Title of folded lines."""
+
+
+def _tags(name: str) -> tuple[Any, Any]:
+    """Return the functions that write the start and the end of an HTML element."""
+
+    def visit(writer: Any, node: nodes.Element) -> None:
+        writer.body.append(writer.starttag(node, name, ""))
+
+    def depart(writer: Any, node: nodes.Element) -> None:
+        writer.body.append(f"</{name}>\n")
+
+    return visit, depart
+
+
+class PaperStatements(SphinxDirective):
+    """Statements of one paper, folded; the content of the directive explains the symbols."""
 
     required_arguments = 1
     has_content = True
 
     def run(self) -> list[nodes.Node]:
-        """Write a section per item; its text is MyST, as on other pages."""
+        """Write folded lines per item; their text is MyST, as on other pages."""
         path = FOLDER / f"{self.arguments[0]}.toml"
         self.env.note_dependency(str(path))
         paper = read_paper(path)
-        sections = [self._section(item.title, item_text(paper, item)) for item in paper.items]
+        folded = [
+            self._folded(item.title, item.status, item_text(paper, item)) for item in paper.items
+        ]
         self.env.note_dependency(str(PRESETS))
-        runs = [preset_text(row) for row in preset_rows(paper)]
-        if runs:
-            sections.append(self._section("The whole preset `paper`", "\n\n".join(runs)))
+        if runs := [preset_text(row) for row in preset_rows(paper)]:
+            folded.append(self._folded("The whole preset `paper`", "", "\n\n".join(runs)))
         head = "\n\n".join([head_text(paper), "\n".join(self.content)])
-        return [*self.parse_text_to_nodes(head), *sections]
+        return [*self.parse_text_to_nodes(head), *folded]
 
-    def _section(self, title: str, text: str) -> nodes.section:
-        """Return a section with an anchor."""
+    def _folded(self, title: str, status: str, text: str) -> nodes.Node:
+        """Return folded lines with a title and a mark."""
         words, messages = self.parse_inline(title)
-        section = nodes.section("", nodes.title(title, "", *words), *messages)
-        section["names"].append(nodes.fully_normalize_name(title))
-        self.state.document.note_implicit_target(section, section)
-        section += self.parse_text_to_nodes(text)
-        return section
+        mark = nodes.inline("", status, classes=["paper-status", status.replace(" ", "-")])
+        heading = FoldedTitle("", "", *words, *([nodes.Text(" "), mark] if status else []))
+        return Folded(
+            "", heading, *messages, *self.parse_text_to_nodes(text), classes=["paper-item"]
+        )
 
 
 class PaperSummary(SphinxDirective):
@@ -203,7 +227,7 @@ def summary_text(papers: list[Paper]) -> str:
             if (number := sum(item.status == status for item in paper.items))
         )
         blocks.append(
-            f"{{doc}}`{paper.title} <{paper.name}>`\n"
+            f"{{doc}}`{paper.title} <../{paper.page}>`\n"
             f": {len(paper.items)} items: {counts(paper.items)}. {address(paper.arxiv)}\n\n"
             f'  <div class="paper-bar" aria-hidden="true">{bar}</div>'
         )
@@ -212,7 +236,9 @@ def summary_text(papers: list[Paper]) -> str:
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register the directives and their style sheet."""
-    app.add_directive("paper", PaperPage)
+    app.add_directive("paper", PaperStatements)
     app.add_directive("papers", PaperSummary)
+    app.add_node(Folded, html=_tags("details"))
+    app.add_node(FoldedTitle, html=_tags("summary"))
     app.add_css_file("papers.css")
     return {"parallel_read_safe": True, "parallel_write_safe": True}
