@@ -191,11 +191,11 @@ def test_every_variant_runs(check_recovery, values):
 
 
 def test_regenerated_samples_give_a_like_result(monkeypatch):
-    from solvable.models.sequential import measure as sequential_experiment
+    from solvable.models.sequential import target as sequential_target
 
     values = SMALL | {"samples": 20_000, "second_layer": "diagonal"}
     stored = record_of(values)
-    monkeypatch.setattr(sequential_experiment, "MEMORY_BYTES", 0)
+    monkeypatch.setattr(sequential_target, "MEMORY_BYTES", 0)
     streamed = record_of(values)
     # Different samples of the same target: both fits recover it almost completely.
     np.testing.assert_allclose(streamed["squared_overlap"], stored["squared_overlap"], atol=0.1)

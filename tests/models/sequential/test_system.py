@@ -128,11 +128,11 @@ def test_the_number_of_features_follows_the_dimension():
 
 
 def test_regenerated_samples_give_a_like_result(monkeypatch):
-    from solvable.models.sequential import measure as sequential_experiment
+    from solvable.models.sequential import target as sequential_target
 
     parameters = SequentialParameters(**(SMALL | {"samples": 20_000}))
     stored = system.measure(parameters, random_stream(3))
-    monkeypatch.setattr(sequential_experiment, "MEMORY_BYTES", 0)
+    monkeypatch.setattr(sequential_target, "MEMORY_BYTES", 0)
     streamed = system.measure(parameters, random_stream(3))
     # Different samples of the same target: both fits recover it almost completely.
     np.testing.assert_allclose(streamed["squared_overlap"], stored["squared_overlap"], atol=0.1)

@@ -21,7 +21,7 @@ from solvable.models.compositional.upper_layers import (
     rotated_directions,
 )
 from solvable.models.sequential.estimator.learner import LayerwiseSpectralRegressor
-from solvable.models.sequential.measure import draw_samples
+from solvable.models.sequential.target import draw_samples
 from solvable.networks.blocks import Block
 from solvable.networks.lofi import NeuralLoFiRegressor
 from solvable.networks.two_layer import TwoLayerNetwork

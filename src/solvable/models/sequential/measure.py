@@ -18,12 +18,9 @@ from solvable.models.sequential.errors import fresh_rows
 from solvable.models.sequential.estimator.learner import LayerwiseSpectralRegressor
 from solvable.models.sequential.kernel_head import HEAD_ROWS, kernel_head
 from solvable.models.sequential.parameters import SequentialParameters
-from solvable.models.sequential.target import HierarchicalTarget, make_target
+from solvable.models.sequential.target import HierarchicalTarget, draw_samples, make_target
 from solvable.operators import MomentOperator
 from solvable.spectra.lanczos import lanczos_quadrature
-
-MEMORY_BYTES = 1.5e9
-"""Size in bytes above which the samples are not stored but regenerated from their seed in each pass."""
 
 MOST_DENSE = 2_000
 """Largest number D of features for which the operator is formed, which takes seconds and 32 MB."""
@@ -73,13 +70,6 @@ def measure(parameters: SequentialParameters, rng: np.random.Generator) -> Metri
         **_spectrum(parameters, target, learner, rng),
         **_kernels(parameters, X, y, (X_test[:KERNEL_TEST_ROWS], y_test[:KERNEL_TEST_ROWS])),
     }
-
-
-def draw_samples(target: Any, rows: int, rng: np.random.Generator) -> tuple[Any, np.ndarray]:
-    """Draw inputs and labels of a target; many inputs become a source that draws them in each pass."""
-    if rows * target.input_columns * 4 > MEMORY_BYTES:
-        return target.source(rows, int(rng.integers(2**31)), dtype=np.float32)
-    return target.sample(rows, rng, dtype=np.float32)
 
 
 def _fit(

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from math import comb
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from solvable.teachers.base import LatentTarget
 from solvable.teachers.first_layer import FIRST_LAYERS, draw_directions, freeze
 from solvable.teachers.persistence import construct, load_teacher, save_teacher, take
 from solvable.teachers.readouts import ReadoutFunction
+
+MEMORY_BYTES = 1.5e9
+"""Size in bytes above which the samples are not stored but regenerated from their seed in each pass."""
 
 INPUTS = ("hermite", "gaussian")
 """Kinds of inputs: true Hermite features, or Gaussian features of the same covariance."""
@@ -246,3 +249,10 @@ def make_target(parameters: SequentialParameters, seed: int) -> HierarchicalTarg
         label_noise=parameters.label_noise,
         seed=seed,
     )
+
+
+def draw_samples(target: Any, rows: int, rng: np.random.Generator) -> tuple[Any, np.ndarray]:
+    """Draw inputs and labels of a target; many inputs become a source that draws them in each pass."""
+    if rows * target.input_columns * 4 > MEMORY_BYTES:
+        return target.source(rows, int(rng.integers(2**31)), dtype=np.float32)
+    return target.sample(rows, rng, dtype=np.float32)
