@@ -1,4 +1,4 @@
-"""Sphinx extension: papers statement by statement, and their summary, made from the tables in docs/papers."""
+"""Sphinx extension: papers statement by statement, and their summary, from the tables in docs/papers."""
 
 from __future__ import annotations
 

@@ -10,32 +10,43 @@ weight of a unit the symmetry breaks and message passing finds each unit (arXiv:
 import matplotlib.pyplot as plt
 import numpy as np
 
-from solvable.inference import SignCommittee
+from solvable.inference import (
+    Gaussian,
+    MultiIndexOutput,
+    message_passing,
+    state_evolution,
+    thresholds,
+)
 from solvable.plots.palette import COLOURS
 
-committee = SignCommittee()
-print(f"specialisation at {committee.specialisation:.4f} labels per weight of a unit")
+prior, output = Gaussian(), MultiIndexOutput(lambda z: np.sign(z).sum(axis=-1), directions=2)
+specialisation = thresholds(prior, output).specialisation
+print(f"specialisation at {specialisation:.4f} labels per weight of a unit")
 
 # %%
 # Overlaps with the own and with the other unit
 # ---------------------------------------------
 #
-# The branches are solved for the ratio at given overlaps. Dashed: the symmetric branch, which is
-# unstable above the threshold (dotted).
+# Lines: state evolution. Points: message passing on one draw of 400 weights per unit; the dotted line is
+# the threshold.
 
-sums = np.linspace(0.01, 0.9, 90)
-symmetric = np.array([committee.unspecialised(q) for q in sums])
-differences = np.linspace(1e-4, 0.9, 60)
-branch = np.array([committee.specialised(p) for p in differences])
-ratio, q = branch.T
+ratios = np.linspace(0.2, 5, 25)
+overlap = state_evolution(prior, output, ratios).overlap
+
+rng, d = np.random.default_rng(0), 400
+seen = []
+for ratio in (1.0, 3.0, 4.5):
+    W = prior.draw((d, 2), rng)
+    X = rng.standard_normal((int(ratio * d), d)) / np.sqrt(d)
+    fit = message_passing(X, output.draw(X @ W, rng), prior, output)
+    found = np.sort(np.abs(fit.estimate.T @ W / d), axis=1)
+    seen.append((ratio, found[:, 1].mean(), found[:, 0].mean()))
 
 figure, axes = plt.subplots(figsize=(6, 3.6), layout="constrained")
-stable = symmetric < committee.specialisation
-axes.plot(symmetric[stable], sums[stable] / 2, color="0.3", label="both, not specialised")
-axes.plot(symmetric[~stable], sums[~stable] / 2, "--", color="0.6")
-axes.plot(ratio, (q + differences) / 2, color=COLOURS[0], label="own unit")
-axes.plot(ratio, (q - differences) / 2, color=COLOURS[1], label="other unit")
-axes.axvline(committee.specialisation, color="0.5", linestyle=":")
+for k, label in enumerate(("own unit", "other unit")):
+    axes.plot(ratios, overlap[:, 0, k], color=COLOURS[k], label=label)
+    axes.plot(*np.array(seen)[:, [0, 1 + k]].T, "o", color=COLOURS[k])
+axes.axvline(specialisation, color="0.5", linestyle=":")
 axes.set(xlabel="labels per weight of a unit", ylabel="overlap", xlim=(0, 5), ylim=(0, 1))
 axes.legend(frameon=False)
 plt.show()

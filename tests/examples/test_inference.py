@@ -98,10 +98,15 @@ def test_one_bit_sensing(example):
 @pytest.mark.parametrize("example", ["committee_of_signs"], indirect=True)
 def test_committee_of_signs(example):
     # arXiv:1806.05451: 2.04, to two digits
-    assert example.committee.specialisation == pytest.approx(2.04, abs=0.015)
-    own = np.interp(3.0, example.ratio, (example.q + example.differences) / 2)
+    assert example.specialisation == pytest.approx(2.04, abs=0.015)
+    own, other = example.overlap[:, 0, :].T
     # message passing at d = 6,000: 0.651(4)
-    assert own == pytest.approx(0.651, abs=0.004)
+    assert np.interp(3.0, example.ratios, own) == pytest.approx(0.651, abs=0.004)
+    for ratio, mine, others in example.seen:
+        for measured, line in ((mine, own), (others, other)):
+            predicted = np.interp(ratio, example.ratios, line)
+            # a mean over two units of draws that differ by 1 to 2 times d^-1/2
+            assert measured == pytest.approx(predicted, abs=3 / np.sqrt(example.d))
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ from solvable.inference.inputs import InputCovariance as InputCovariance
 from solvable.inference.inputs import RandomFeatures as RandomFeatures
 from solvable.inference.losses import Loss as Loss
 from solvable.inference.losses import Penalty as Penalty
+from solvable.inference.multi_index import MultiIndexOutput as MultiIndexOutput
 from solvable.inference.online import Committee as Committee
 from solvable.inference.online import OnlineLearning as OnlineLearning
 from solvable.inference.online import Plateau as Plateau
@@ -25,6 +26,6 @@ from solvable.inference.priors import Prior as Prior
 from solvable.inference.priors import Rademacher as Rademacher
 from solvable.inference.risk import EmpiricalRisk as EmpiricalRisk
 from solvable.inference.risk import empirical_risk as empirical_risk
-from solvable.inference.sign_committee import SignCommittee as SignCommittee
+from solvable.inference.several_on_data import DirectionsFit as DirectionsFit
 from solvable.message_passing.rectangular_signal import RectangularSignal as RectangularSignal
 from solvable.message_passing.signal_laws import SymmetricSignal as SymmetricSignal

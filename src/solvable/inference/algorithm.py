@@ -16,9 +16,11 @@ import numpy as np
 from solvable.arrays import check_integer
 from solvable.errors import InvalidData, NotConverged
 from solvable.inference.curve import curve_of
+from solvable.inference.multi_index import MultiIndexOutput
 from solvable.inference.outputs import Output
 from solvable.inference.pieces import Pieces
 from solvable.inference.priors import Prior
+from solvable.inference.several_on_data import DirectionsFit, fit_directions
 from solvable.inference.summary import Summarised
 
 WARM_UP = 30
@@ -81,13 +83,13 @@ def message_passing(
     X: np.ndarray,
     y: np.ndarray,
     prior: Prior,
-    output: Output,
+    output: Output | MultiIndexOutput,
     *,
     max_steps: int = 300,
     tolerance: float = 1e-5,
     seed: int = 0,
-) -> Fit:
-    r"""Estimate the signal w from labels :math:`y\sim P(y|Xw)`.
+) -> Fit | DirectionsFit:
+    r"""Estimate the signal w, or several, from labels :math:`y\sim P(y|Xw)`.
 
     Parameters
     ----------
@@ -97,8 +99,8 @@ def message_passing(
         Labels.
     prior : Prior
         Law of the entries of w.
-    output : Output
-        Law of a label given its index.
+    output : Output or MultiIndexOutput
+        Law of a label given its index or indices.
     max_steps : int
         Largest number of steps of each attempt.
     tolerance : float
@@ -108,7 +110,7 @@ def message_passing(
 
     Returns
     -------
-    Fit
+    Fit or DirectionsFit
         Estimate with its predicted error.
 
     Raises
@@ -138,6 +140,8 @@ def message_passing(
     """
     X, y = _checked(X, y)
     check_integer("max_steps", max_steps, 1)
+    if isinstance(output, MultiIndexOutput):
+        return fit_directions(X, y, prior, output, max_steps, tolerance, seed)
     curve = curve_of(prior, output)
     ratio = X.shape[0] / X.shape[1]
     place = curve.point(ratio, "prior")

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from solvable.inference.curve import Curve, curve_of
+from solvable.inference.multi_index import MultiIndexOutput
 from solvable.inference.outputs import Output
 from solvable.inference.priors import Prior
+from solvable.inference.several_directions import evolution_of
 from solvable.inference.summary import Summarised
 from solvable.spectra.roots import bracketed_root
 
@@ -30,6 +32,9 @@ class Thresholds(Summarised):
         Ratio above which the error of message passing is 0.
     reasons : dict
         One sentence for each threshold that is None or 0.
+    specialisation : float or None
+        Ratio above which directions are found apart that labels show together at first, such as the units
+        of a committee; only for several directions.
 
     Examples
     --------
@@ -44,20 +49,21 @@ class Thresholds(Summarised):
     information: float | None
     perfect_recovery: float | None
     reasons: dict[str, str] = field(default_factory=dict)
+    specialisation: float | None = None
 
 
 SMOOTH = "the error falls without a jump: one fixed point at each ratio"
 
 
-def thresholds(prior: Prior, output: Output) -> Thresholds:
+def thresholds(prior: Prior, output: Output | MultiIndexOutput) -> Thresholds:
     r"""Thresholds of message passing and of the best estimate, from the curve :math:`\alpha(A)`.
 
     Parameters
     ----------
     prior : Prior
         Law of the entries of the signal.
-    output : Output
-        Law of a label given its index.
+    output : Output or MultiIndexOutput
+        Law of a label given its index or indices.
 
     Returns
     -------
@@ -79,6 +85,8 @@ def thresholds(prior: Prior, output: Output) -> Thresholds:
     >>> round(found.algorithmic, 4), round(found.information, 4)
     (1.4926, 1.2447)
     """
+    if isinstance(output, MultiIndexOutput):
+        return _of_directions(prior, output)
     curve = curve_of(prior, output)
     reasons: dict[str, str] = {}
     weak = _weak(curve, reasons)
@@ -87,20 +95,41 @@ def thresholds(prior: Prior, output: Output) -> Thresholds:
     return Thresholds(weak, algorithmic, information, perfect, reasons)
 
 
+JUMPS = "not computed for several directions: compare state_evolution from both starts"
+FIRST_ORDER = "labels have first-order information: any number of them helps"
+MEAN = "the mean of the prior is not 0, so the overlap is always positive"
+HIDDEN = (
+    "labels have no information of first or second order: message passing finds nothing at any finite "
+    "ratio"
+)
+
+
+def _of_directions(prior: Prior, output: MultiIndexOutput) -> Thresholds:
+    evolution = evolution_of(prior, output)
+    reasons = dict.fromkeys(("algorithmic", "information", "perfect_recovery"), JUMPS)
+    weak: float | None = evolution.weak_recovery()
+    if weak == 0:
+        reasons["weak_recovery"] = MEAN if prior.mean else FIRST_ORDER
+    elif weak == np.inf:
+        weak, reasons["weak_recovery"] = None, HIDDEN
+    special = evolution.specialisation()
+    if special is None:
+        reasons["specialisation"] = (
+            "no exchange or sign of the directions gives the same labels, all of them do so before weak "
+            "recovery, or overlaps are beyond the grid"
+        )
+    return Thresholds(weak, None, None, None, reasons, special)
+
+
 def _weak(curve: Curve, reasons: dict[str, str]) -> float | None:
     if curve.prior.mean**2 > 1e-14 * curve.rho:
-        reasons["weak_recovery"] = (
-            "the mean of the prior is not 0, so the overlap is always positive"
-        )
+        reasons["weak_recovery"] = MEAN
         return 0.0
     if curve.table.order == 0:
-        reasons["weak_recovery"] = "labels have first-order information: any number of them helps"
+        reasons["weak_recovery"] = FIRST_ORDER
         return 0.0
     if np.isinf(curve.start_ratio):
-        reasons["weak_recovery"] = (
-            "labels have no information of first or second order: message passing finds nothing at any "
-            "finite ratio"
-        )
+        reasons["weak_recovery"] = HIDDEN
         return None
     return float(curve.start_ratio)
 

@@ -16,9 +16,11 @@ from typing import Any, Literal
 import numpy as np
 
 from solvable.errors import InvalidParameter, NotConverged, unknown_choice
+from solvable.inference.multi_index import MultiIndexOutput
 from solvable.inference.outputs import Channel, Output
 from solvable.inference.pieces import Pieces
 from solvable.inference.priors import Prior
+from solvable.inference.several_directions import evolution_of
 from solvable.inference.summary import Summarised
 from solvable.message_passing.rectangular_signal import RectangularSignal
 from solvable.message_passing.signal_evolution import signal_evolution
@@ -38,12 +40,14 @@ class Law(Summarised):
     error : ndarray
         Mean squared error of an entry of the signal.
     overlap : ndarray
-        Squared cosine between estimate and signal.
+        Squared cosine between estimate and signal; for K directions the overlaps of estimates and
+        signals over the mean square of an entry, with two further axes.
     free_entropy : ndarray
         :math:`\lim_d\frac1dE\log p(y|X)` in nats; infinite at perfect recovery from a label with a
         density and no noise, and NaN for matrices.
     precision : ndarray
-        Precision A at which all labels together show an entry; infinite at perfect recovery.
+        Precision A at which all labels together show an entry; infinite at perfect recovery, and a
+        matrix for each ratio for several directions.
 
     Examples
     --------
@@ -365,7 +369,7 @@ def check_ratios(sample_ratio: Any) -> np.ndarray:
 
 def state_evolution(
     prior: Prior | SymmetricSignal | RectangularSignal,
-    output: Output,
+    output: Output | MultiIndexOutput,
     sample_ratio: float | Sequence[float] | np.ndarray,
     *,
     start: Start = "prior",
@@ -378,8 +382,9 @@ def state_evolution(
     ----------
     prior : Prior, SymmetricSignal or RectangularSignal
         Law of the entries of w, or of a matrix S.
-    output : Output
-        Law of a label given its index; inputs have independent entries of variance 1/d. The index of a
+    output : Output or MultiIndexOutput
+        Law of a label given its index or indices; inputs have independent entries of variance 1/d. The
+        index of a
         matrix is :math:`\sum_{ij}X_{ij}S_{ij}`, where a symmetric X has entries of variance 1/d off the
         diagonal and 2/d on it, and a rectangular one of variance :math:`(dL)^{-1/2}`.
     sample_ratio : float or array
@@ -399,12 +404,14 @@ def state_evolution(
     InvalidParameter
         If a ratio is not above 0, or prior or output contradict their draws.
     NotConverged
-        If the residual of a fixed point is above 1e-5.
+        If the residual of a fixed point is above 1e-5, or an overlap of several directions is beyond
+        the grid.
 
     Notes
     -----
     All ratios share one curve of 257 precisions, of which fixed points are the level sets: no iteration.
-    Backed by ``tests/inference/test_state_evolution.py``.
+    For several directions the matrix of overlaps is iterated, and left if it is unstable. Backed by
+    ``tests/inference/test_state_evolution.py`` and ``tests/inference/test_multi_index.py``.
 
     Examples
     --------
@@ -416,6 +423,8 @@ def state_evolution(
     if start not in ("prior", "truth", "best"):
         raise InvalidParameter(unknown_choice("start", start, ["prior", "truth", "best"]))
     ratios = check_ratios(sample_ratio)
+    if isinstance(output, MultiIndexOutput):
+        return _law_of_directions(prior, output, ratios, start)
     if isinstance(prior, SymmetricSignal | RectangularSignal):
         return _matrix_law(prior, output, ratios, start)
     curve = curve_of(prior, output)
@@ -430,6 +439,20 @@ def state_evolution(
     precision, error = np.exp(places).reshape(shape), errors.reshape(shape)
     overlap = 1 - error / curve.rho
     return Law(ratios, error, overlap, np.array(entropy).reshape(shape), precision)
+
+
+def _law_of_directions(
+    prior: Any, output: MultiIndexOutput, ratios: np.ndarray, start: Start
+) -> Law:
+    """Errors of several directions, in the units of the prior."""
+    evolution = evolution_of(prior, output)
+    points = evolution.points(ratios.ravel(), start)
+    shape, K = ratios.shape, output.directions
+    overlap = np.array([point.Q for point in points]).reshape(*shape, K, K)
+    error = evolution.rho * (1 - np.trace(overlap, axis1=-2, axis2=-1) / K)
+    entropy = np.array([point.free_entropy for point in points]).reshape(shape)
+    precision = np.array([point.R for point in points]).reshape(*shape, K, K) / evolution.rho
+    return Law(ratios, error, overlap, entropy, precision)
 
 
 def _matrix_law(

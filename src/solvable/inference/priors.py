@@ -107,7 +107,7 @@ class Prior(ABC):
         return float(chance @ variance / chance.sum())
 
 
-class _Mixture(Prior):
+class Mixture(Prior):
     """Mixture of Gaussians; a component of variance 0 is an atom."""
 
     def __init__(
@@ -130,7 +130,12 @@ class _Mixture(Prior):
                 "finite variances of at least 0 (that of a discrete value is 0)."
             )
         kept = p > 0
-        self.name, self._p, self._m, self._s = name, p[kept] / p.sum(), m[kept], s[kept]
+        self.name, self.shares, self.means, self.variances = (
+            name,
+            p[kept] / p.sum(),
+            m[kept],
+            s[kept],
+        )
         if not self.variance > 0:
             raise InvalidParameter(
                 f"{name} has variance {self.variance:.3g}; allowed: above 0. An entry of variance 0 is "
@@ -142,25 +147,30 @@ class _Mixture(Prior):
 
     @cached_property
     def _moments(self) -> tuple[float, float]:
-        mean = float(self._p @ self._m)
-        return mean, float(self._p @ (self._s + (self._m - mean) ** 2))
+        mean = float(self.shares @ self.means)
+        return mean, float(self.shares @ (self.variances + (self.means - mean) ** 2))
 
     @cached_property
     def dimension(self) -> float:
         """Weight D of the continuous part of the law."""
-        return float(self._p[self._s > 0].sum())
+        return float(self.shares[self.variances > 0].sum())
 
     @cached_property
     def _range(self) -> tuple[float, float, tuple[float, ...]]:
-        reach = FAR * np.sqrt(self._s)
-        centres = np.unique(self._m)
+        reach = FAR * np.sqrt(self.variances)
+        centres = np.unique(self.means)
         points = (*centres, *((centres[1:] + centres[:-1]) / 2))
-        return float((self._m - reach).min()), float((self._m + reach).max()), points
+        return float((self.means - reach).min()), float((self.means + reach).max()), points
 
     def draw(self, size: int | tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
-        k = rng.choice(self._p.size, size, p=self._p)
-        w = self._m[k]
-        return w + np.sqrt(self._s)[k] * rng.standard_normal(size) if self._s.any() else w
+        """Independent entries of the signal."""
+        k = rng.choice(self.shares.size, size, p=self.shares)
+        w = self.means[k]
+        return (
+            w + np.sqrt(self.variances)[k] * rng.standard_normal(size)
+            if self.variances.any()
+            else w
+        )
 
     def _posterior(
         self, b: np.ndarray, precision: float
@@ -168,7 +178,7 @@ class _Mixture(Prior):
         """Log evidence, mean and variance; components first (inference 3)."""
         b = np.asarray(b, dtype=np.float64)
         shape = (-1,) + (1,) * b.ndim
-        p, m, s = (part.reshape(shape) for part in (self._p, self._m, self._s))
+        p, m, s = (part.reshape(shape) for part in (self.shares, self.means, self.variances))
         spread = 1 + s * precision
         # log int N(w; m, s) exp(b w - A w² / 2) dw
         logs = np.log(p / np.sqrt(spread)) + (b * (m + s * b / 2) - precision * m**2 / 2) / spread
@@ -183,6 +193,7 @@ class _Mixture(Prior):
         return top + np.log(total), estimate, variance
 
     def denoise(self, b: np.ndarray, precision: float) -> tuple[np.ndarray, np.ndarray]:
+        """Posterior mean and variance of entries observed as b = A w + sqrt(A) xi."""
         return self._posterior(b, precision)[1:]
 
     def _evidence(self, b: np.ndarray, precision: float) -> tuple[np.ndarray, np.ndarray]:
@@ -190,7 +201,7 @@ class _Mixture(Prior):
         return logs, variance
 
 
-class Gaussian(_Mixture):
+class Gaussian(Mixture):
     r"""Gaussian entries of the signal.
 
     Parameters
@@ -215,7 +226,7 @@ class Gaussian(_Mixture):
         return self.variance / (1 + self.variance * precision)
 
 
-class Discrete(_Mixture):
+class Discrete(Mixture):
     """Entries of the signal from a list of values.
 
     Parameters
@@ -261,7 +272,7 @@ class Rademacher(Discrete):
         self.name = f"Rademacher({probability:g})"
 
 
-class GaussBernoulli(_Mixture):
+class GaussBernoulli(Mixture):
     """Sparse entries of the signal: Gaussian with a given probability, else 0.
 
     Parameters

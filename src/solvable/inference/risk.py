@@ -20,7 +20,7 @@ from solvable.inference.inputs import (
 )
 from solvable.inference.losses import CLASSIFIERS, Loss, Penalty
 from solvable.inference.outputs import Output
-from solvable.inference.priors import Density, Gaussian, Prior, _Mixture
+from solvable.inference.priors import Density, Gaussian, Mixture, Prior
 from solvable.inference.sample_means import (
     Messages,
     MixtureSamples,
@@ -237,8 +237,8 @@ def _separable(penalty: Penalty, prior: Prior) -> Learn:
 
 def _components(prior: Prior) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Shares, means and variances of the Gaussian components of a prior; atoms have variance 0."""
-    if isinstance(prior, _Mixture):
-        return prior._p, prior._m, prior._s
+    if isinstance(prior, Mixture):
+        return prior.shares, prior.means, prior.variances
     if isinstance(prior, Density):
         return np.exp(prior._logs), prior._w, np.zeros(prior._w.size)
     raise InvalidParameter(
