@@ -133,21 +133,35 @@ def test_fits_of_inputs_with_a_covariance(name):
     agree(rows, predicted(empirical_risk(loss, penalty, output, sample_ratio=2.0, inputs=inputs)))
 
 
-@pytest.mark.parametrize(("name", "variance"), [("square", 1.0), ("logistic", 1.0), ("hinge", 0.5)])
-def test_fits_of_two_gaussian_classes(name, variance):
-    from scipy.special import ndtr
+@pytest.mark.parametrize(
+    ("name", "variance", "share"),
+    [("square", 1.0, 0.5), ("logistic", 1.0, 0.5), ("hinge", 0.5, 0.5), ("logistic", 1.0, 0.8)],
+)
+def test_fits_of_two_gaussian_classes(name, variance, share):
+    from sklearn.linear_model import LogisticRegression
 
+    mixture = GaussianMixture(variance, share)
     loss, penalty, d, ratio = Loss(name), Penalty("l2", 0.5), 200, 2.0
-    rows = []
+    rows: list = []
+    intercepts: list = []
     for seed in range(16):
         rng = np.random.default_rng((seed, 8))
-        v, y = signal(d, 1.0, rng), rng.choice([-1.0, 1.0], round(ratio * d))
+        v, y = signal(d, 1.0, rng), rng.choice([1.0, -1.0], round(ratio * d), p=[share, 1 - share])
         X = y[:, None] * v / d + np.sqrt(variance / d) * rng.standard_normal((y.size, d))
-        w = fitted(loss, penalty, X, y)
+        b = 0.0
+        if share == 0.5:
+            w = fitted(loss, penalty, X, y)
+        else:
+            model = LogisticRegression(C=1 / 0.5, tol=1e-8, max_iter=2_000).fit(X, y)
+            w, b = model.coef_[0], float(model.intercept_[0])
+            intercepts.append(b)
         m, q = v @ w / d, w @ w / d
-        error = ndtr(-m / np.sqrt(variance * q))
-        rows.append([error, m**2 / q, q, loss.values(y, X @ w).mean()])
-    risk = empirical_risk(loss, penalty, GaussianMixture(variance), sample_ratio=ratio)
+        error = mixture.error(m, np.sqrt(variance * q), b)
+        rows.append([error, m**2 / q, q, loss.values(y, X @ w + b).mean()])
+    risk = empirical_risk(loss, penalty, mixture, sample_ratio=ratio, intercept=share != 0.5)
+    if intercepts:
+        error = np.std(intercepts) / np.sqrt(len(intercepts))
+        assert np.mean(intercepts) == pytest.approx(float(risk.intercept), abs=4 * error)
     agree(np.array(rows), predicted(risk))
 
 

@@ -190,6 +190,26 @@ def test_strong_penalties_on_a_mixture_reach_the_bayes_error():
         assert near.error > mixture.bayes_error(alpha)
 
 
+def test_classes_of_unequal_size():
+    mixture, penalty = GaussianMixture(0.5, 0.8), Penalty("l2", 1.0)
+    known = 2.0 / 2.5  # q_b at two samples per dimension
+    cuts = [mixture.error(known, np.sqrt(0.5 * known), b) for b in np.linspace(-1, 2, 3_001)]
+    assert mixture.bayes_error(2.0) == pytest.approx(min(cuts), rel=1e-6)
+    with_it, without = (
+        empirical_risk(Loss("logistic"), penalty, mixture, sample_ratio=2.0, intercept=fit)
+        for fit in (True, False)
+    )
+    assert mixture.bayes_error(2.0) < with_it.error < without.error
+    assert with_it.intercept > 0.1
+    assert without.intercept == 0
+    equal = empirical_risk(
+        Loss("hinge"), penalty, GaussianMixture(0.5), sample_ratio=2.0, intercept=True
+    )
+    assert equal.intercept == pytest.approx(0.0, abs=1e-9)
+    with pytest.raises(InvalidParameter, match="with a GaussianMixture"):
+        empirical_risk(SQUARE, penalty, SIGN, intercept=True)
+
+
 def test_a_flat_covariance_and_linear_features_are_independent_inputs():
     output, penalty, prior = Output("sign", flips=0.05), Penalty("l2", 0.5), Gaussian(0.7)
     plain = empirical_risk(Loss("logistic"), penalty, output, prior, 2.0)
@@ -305,6 +325,7 @@ def test_what_is_not_covered_is_refused_in_one_line(arguments, options, message)
         (lambda: RandomFeatures("relu", 0.0), "ratio is 0.0"),
         (lambda: RandomFeatures("abs", 1.0), "no linear part"),
         (lambda: GaussianMixture(0.0), "variance is 0.0"),
+        (lambda: GaussianMixture(1.0, 1.0), "share is 1.0"),
     ],
 )
 def test_bad_inputs_are_refused(make, message):

@@ -161,7 +161,7 @@ class RandomFeatures:
 
 @dataclass(frozen=True)
 class GaussianMixture:
-    r"""Two Gaussian classes of equal size, in the place of an output.
+    r"""Two Gaussian classes, in the place of an output.
 
     .. math:: x=y\,\frac vd+\sqrt{\frac\Delta d}\,\xi,\qquad y=\pm1,
 
@@ -172,11 +172,13 @@ class GaussianMixture:
     ----------
     variance : float, above 0
         :math:`\Delta`.
+    share : float, above 0 and below 1
+        Share of the class y = 1.
 
     Raises
     ------
     InvalidParameter
-        If the variance is not above 0.
+        If a number is out of range.
 
     Notes
     -----
@@ -189,17 +191,27 @@ class GaussianMixture:
     """
 
     variance: float
+    share: float = 0.5
 
     def __post_init__(self) -> None:
         check_real("variance", self.variance, 0.0)
         if not self.variance > 0:
             raise InvalidParameter(f"variance is {self.variance}; allowed: above 0.")
+        if not 0 < self.share < 1:
+            raise InvalidParameter(f"share is {self.share}; allowed: above 0 and below 1.")
+
+    def error(self, mean: float, noise: float, intercept: float) -> float:
+        """Share of wrong signs of predictions y `mean` + `intercept` with this deviation."""
+        from scipy.special import ndtr
+
+        wrong = ndtr(-(np.array([mean, mean]) + np.array([intercept, -intercept])) / noise)
+        return float(self.share * wrong[0] + (1 - self.share) * wrong[1])
 
     def bayes_error(self, sample_ratio: float, second_moment: float = 1.0) -> float:
         """Lowest error of any classifier that does not know the Gaussian centre."""
-        from scipy.special import ndtr
-
-        # Phi(-sqrt(q / Delta)) with q = alpha rho² / (alpha rho + Delta)   (empirical-risk 12)
+        # predictions of mean q and variance Delta q with q = alpha rho² / (alpha rho + Delta), and an
+        # intercept that shifts the odds   (empirical-risk 12)
         check_real("sample_ratio", sample_ratio, 0.0)
         known = sample_ratio * second_moment**2 / (sample_ratio * second_moment + self.variance)
-        return float(ndtr(-np.sqrt(known / self.variance)))
+        intercept = self.variance / 2 * np.log(self.share / (1 - self.share))
+        return self.error(known, float(np.sqrt(self.variance * known)), float(intercept))

@@ -61,6 +61,8 @@ class EmpiricalRisk(Summarised):
         Response V of a prediction to its message.
     replicon : float or ndarray
         Stability number; the solution is stable below 1.
+    intercept : float or ndarray
+        Intercept of the predictions; 0 if none is fitted.
     """
 
     sample_ratio: np.ndarray
@@ -72,6 +74,7 @@ class EmpiricalRisk(Summarised):
     variance: np.ndarray
     response: np.ndarray
     replicon: np.ndarray
+    intercept: np.ndarray
 
 
 class Learned(NamedTuple):
@@ -94,6 +97,7 @@ def empirical_risk(
     sample_ratio: float | Sequence[float] | np.ndarray = 1.0,
     *,
     inputs: InputCovariance | RandomFeatures | None = None,
+    intercept: bool = False,
 ) -> EmpiricalRisk:
     r"""Compute loss, error and overlap of the minimiser of a convex empirical risk.
 
@@ -117,6 +121,8 @@ def empirical_risk(
         Samples per dimension.
     inputs : InputCovariance or RandomFeatures, optional
         Law of the inputs; independent entries by default.
+    intercept : bool
+        Fit an intercept without penalty to a Gaussian mixture.
 
     Returns
     -------
@@ -159,8 +165,13 @@ def empirical_risk(
             )
         directions = inputs.directions(rho)
         rho *= inputs.index_variance if isinstance(inputs, InputCovariance) else 1.0
+    if intercept and not isinstance(output, GaussianMixture):
+        raise InvalidParameter(
+            "intercept is true with an output; allowed: with a GaussianMixture, whose classes may differ "
+            "in size."
+        )
     samples: Samples = (
-        MixtureSamples(loss, output, rho)
+        MixtureSamples(loss, output, rho, intercept)
         if isinstance(output, GaussianMixture)
         else OutputSamples(loss, output, rho)
     )
@@ -189,7 +200,8 @@ def _results(samples: Samples, learned: Learned, alpha: float) -> tuple[float, .
     overlap = m**2 / (samples.rho * q)
     # replicon alpha E[(df/domega)²] E[(deta/db)²]   (empirical-risk 8)
     replicon = alpha * judged.curvature * gain
-    return judged.loss, judged.error, judged.label_error, overlap, norm, q, V, replicon
+    results = judged.loss, judged.error, judged.label_error, overlap, norm, q, V, replicon
+    return *results, judged.intercept
 
 
 def rotated(strength: float, directions: Directions) -> Learn:

@@ -19,6 +19,7 @@ from solvable.hermite import gauss_legendre, gaussian_quadrature, panel_nodes
 from solvable.inference.inputs import GaussianMixture
 from solvable.inference.losses import CLASSIFIERS, Loss
 from solvable.inference.outputs import Output
+from solvable.spectra.roots import bracketed_root
 
 
 class State(NamedTuple):
@@ -44,6 +45,7 @@ class Judged(NamedTuple):
     curvature: float  # E (df/domega)²
     error: float
     label_error: float
+    intercept: float = 0.0
 
 
 class Messages(Protocol):
@@ -229,21 +231,43 @@ class MixtureSamples:
     loss: Loss
     mixture: GaussianMixture
     rho: float
+    fitted: bool = False  # with an intercept
 
-    def _nodes(self, state: State) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, float]:
+    def _nodes(
+        self, state: State, intercept: float
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, float]:
         m, q, V = state
         noise = float(np.sqrt(self.mixture.variance * q))
         width = self.mixture.variance * V
-        points = [y * kink - m for y in (1.0, -1.0) for kink in self.loss.kinks(y, width)]
-        xi, chance = panels(1.0, [point / noise for point in points] + [-m / noise], 0.5)
-        y = np.repeat([1.0, -1.0], xi.size)
-        # omega = y m + sqrt(Delta q) xi, with xi of the sign of the label
-        omega = y * (m + noise * np.tile(xi, 2))
-        return y, omega, np.tile(chance, 2) / 2, y * np.tile(xi, 2), noise
+        parts = []
+        for label, share in ((1.0, self.mixture.share), (-1.0, 1 - self.mixture.share)):
+            # omega = y m + b + sqrt(Delta q) xi
+            mean = label * m + intercept
+            points = [(kink - mean) / noise for kink in (*self.loss.kinks(label, width), 0.0)]
+            xi, chance = panels(1.0, points, 0.5)
+            parts.append((np.full(xi.size, label), mean + noise * xi, share * chance, xi))
+        y, omega, chance, xi = map(np.concatenate, zip(*parts, strict=True))
+        return y, omega, chance, xi, noise
+
+    def _intercept(self, state: State) -> float:
+        """Intercept at which the messages have mean 0, as the loss is least there."""
+        if not self.fitted:
+            return 0.0
+
+        def pull(intercept: float) -> float:
+            y, omega, chance, _, _ = self._nodes(state, intercept)
+            return float(
+                np.sum(chance * self.loss.force(y, omega, self.mixture.variance * state.V))
+            )
+
+        reach = 1.0
+        while pull(reach) > 0 or pull(-reach) < 0:  # the mean message falls with the intercept
+            reach *= 2
+        return bracketed_root(pull, -reach, reach, relative=1e-13)
 
     def see(self, state: State) -> Seen:
         """Means of the messages."""
-        y, omega, chance, xi, noise = self._nodes(state)
+        y, omega, chance, xi, noise = self._nodes(state, self._intercept(state))
         variance = self.mixture.variance
         f = self.loss.force(y, omega, variance * state.V)
         slope = float(np.sum(chance * xi * f)) / noise
@@ -252,13 +276,12 @@ class MixtureSamples:
 
     def judge(self, state: State) -> Judged:
         """Loss of the training samples, squared slope of the messages, and test error."""
-        from scipy.special import ndtr
-
-        y, omega, chance, _, noise = self._nodes(state)
+        intercept = self._intercept(state)
+        y, omega, chance, _, noise = self._nodes(state, intercept)
         variance = self.mixture.variance
         loss, curvature = _final(self.loss, y, omega, chance, variance * state.V)
-        error = float(ndtr(-state.m / noise))
-        return Judged(loss, variance**2 * curvature, error, error)
+        error = self.mixture.error(state.m, noise, intercept)
+        return Judged(loss, variance**2 * curvature, error, error, intercept)
 
 
 def _final(
