@@ -114,25 +114,29 @@ def invert(
     branches = monotone_branches(output) if branches is None else branches
     z = np.zeros((len(labels), len(branches)))
     logs = np.full(z.shape, -np.inf)
-    for j, (low, high) in enumerate(branches):
-        # the value of the link exactly at a jump may belong to the neighbouring branch
-        inside = 1e-9 * (high - low)
-        ends = output.scalar(np.array([low + inside, high - inside]))
-        rising = bool(ends[1] > ends[0])
-        slack = 1e-12 * np.abs(ends).max()  # allow for rounding errors at an extremum
-        hit = np.flatnonzero((labels >= ends.min() - slack) & (labels <= ends.max() + slack))
-        if not hit.size:
-            continue
-        below, above = np.full(hit.size, low), np.full(hit.size, high)
-        for _ in range(52):
-            middle = (below + above) / 2
-            smaller = (output.scalar(middle) < labels[hit]) == rising
-            below, above = np.where(smaller, middle, below), np.where(smaller, above, middle)
-        z[hit, j] = middle
-        step = np.minimum(1e-5, np.minimum(middle - low, high - middle) + 1e-12)
-        rise = output.scalar(middle + step) - output.scalar(middle - step)
-        with np.errstate(divide="ignore"):
-            logs[hit, j] = -np.log(np.maximum(np.abs(rise) / (2 * step), 1e-300))
+    lows, highs = np.array(branches).reshape(-1, 2).T
+    # the value of the link exactly at a jump may belong to the neighbouring branch
+    inside = 1e-9 * (highs - lows)
+    ends = output.scalar(np.array([lows + inside, highs - inside]))
+    slack = 1e-12 * np.abs(ends).max(axis=0)  # allow for rounding errors at an extremum
+    within = (labels[:, None] >= ends.min(axis=0) - slack) & (
+        labels[:, None] <= ends.max(axis=0) + slack
+    )
+    hit, j = np.nonzero(within)
+    if not hit.size:
+        return z, logs
+    # all branches at a time, as many short calls of the link take longer than few long ones
+    low, high, rising, wanted = lows[j], highs[j], (ends[1] > ends[0])[j], labels[hit]
+    below, above = low, high
+    for _ in range(52):
+        middle = (below + above) / 2
+        smaller = (output.scalar(middle) < wanted) == rising
+        below, above = np.where(smaller, middle, below), np.where(smaller, above, middle)
+    z[hit, j] = middle
+    step = np.minimum(1e-5, np.minimum(middle - low, high - middle) + 1e-12)
+    rise = output.scalar(middle + step) - output.scalar(middle - step)
+    with np.errstate(divide="ignore"):
+        logs[hit, j] = -np.log(np.maximum(np.abs(rise) / (2 * step), 1e-300))
     return z, logs
 
 
