@@ -140,7 +140,7 @@ def _learn(name: str, measure: bool) -> Picture:
 
 
 def _checkpoints(measure: bool) -> Picture:
-    """Draw the number of directions along the training of docs/checkpoints.md, measured or stored."""
+    """Draw the number of directions along the training of docs/diagnose.md, measured or stored."""
     from solvable.plots.figure import Figure, Marker, Series
 
     path = RECORDS / "checkpoints-digits.json"
@@ -149,8 +149,9 @@ def _checkpoints(measure: bool) -> Picture:
 
         import solvable
 
-        blocks = (ROOT / "docs" / "checkpoints.md").read_text("utf-8").split("```python\n")
-        training = blocks[1].partition("```")[0]
+        page = (ROOT / "docs" / "diagnose.md").read_text("utf-8")
+        section = page.partition("\n## A series of checkpoints")[2]
+        training = section.split("```python\n")[1].partition("```")[0]
         with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
             exec(training, {})
             found = solvable.diagnose_checkpoints("digits-training")
