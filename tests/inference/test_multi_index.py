@@ -191,10 +191,14 @@ def test_both_starts_and_the_best():
 def test_bad_input_is_refused():
     with pytest.raises(InvalidParameter, match="directions"):
         MultiIndexOutput(signs, 4)
+    with pytest.raises(InvalidParameter, match="formulas: Output"):
+        MultiIndexOutput("sign")
     with pytest.raises(InvalidParameter, match="at most 24 without noise"):
         thresholds(Gaussian(), MultiIndexOutput(product))
     with pytest.raises(InvalidParameter, match="finite numbers of shape"):
         thresholds(Gaussian(), MultiIndexOutput(lambda z: z))
+    with pytest.raises(InvalidParameter, match="NaN or infinity"):
+        thresholds(Gaussian(), MultiIndexOutput(lambda z: np.full(len(z), np.nan)))
     with pytest.raises(InvalidParameter, match="everywhere"):
         thresholds(Gaussian(), MultiIndexOutput(lambda z: np.zeros(z.shape[:-1])))
     with pytest.raises(InvalidParameter, match="or at least"):

@@ -106,7 +106,8 @@ HIDDEN = (
 
 def _of_directions(prior: Prior, output: MultiIndexOutput) -> Thresholds:
     evolution = evolution_of(prior, output)
-    reasons = dict.fromkeys(("algorithmic", "information", "perfect_recovery"), JUMPS)
+    reasons = {"algorithmic": JUMPS}
+    reasons |= dict.fromkeys(("information", "perfect_recovery"), "as algorithmic")
     weak: float | None = evolution.weak_recovery()
     if weak == 0:
         reasons["weak_recovery"] = MEAN if prior.mean else FIRST_ORDER

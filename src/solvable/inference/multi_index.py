@@ -38,7 +38,7 @@ class MultiIndexOutput:
     Parameters
     ----------
     function : callable
-        Function of an array of shape (..., K), which returns an array of shape (...). Without noise it
+        Function of an array of shape (m, K), which returns an array of shape (m,). Without noise it
         takes at most 24 values, such as a sign, a sum of signs, or the number of the largest index.
     directions : int
         Number K of indices, 2 or 3.
@@ -65,6 +65,10 @@ class MultiIndexOutput:
     """
 
     def __init__(self, function: Function, directions: int = 2, *, noise: float = 0.0) -> None:
+        if not callable(function):
+            raise InvalidParameter(
+                f"the function is {function!r:.40}; allowed: a function of an array (formulas: Output)."
+            )
         check_integer("directions", directions, 2, 3)
         check_real("noise", noise, 0)
         self.function, self.directions, self.noise = function, directions, float(noise)
@@ -77,13 +81,14 @@ class MultiIndexOutput:
 
     def clean(self, z: np.ndarray) -> np.ndarray:
         """Labels without noise."""
-        labels = np.asarray(self.function(z), dtype=np.float64)
-        if labels.shape != z.shape[:-1] or not np.isfinite(labels).all():
+        rows = z.reshape(-1, self.directions)
+        labels = np.asarray(self.function(rows), dtype=np.float64)
+        if labels.shape != rows.shape[:1] or not np.isfinite(labels).all():
             raise InvalidParameter(
-                f"the function maps indices of shape {z.shape} to {labels.shape}, or to NaN or infinity; "
-                f"allowed: finite numbers of shape {z.shape[:-1]}."
+                f"the function maps indices of shape {rows.shape} to {labels.shape}, or to NaN or "
+                f"infinity; allowed: finite numbers of shape {rows.shape[:1]}."
             )
-        return labels
+        return labels.reshape(z.shape[:-1])
 
     def labels(self, rho: float) -> np.ndarray:
         """Values of the label; with noise nodes of a trapezoid rule over it."""
