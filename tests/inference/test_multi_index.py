@@ -178,6 +178,16 @@ def test_message_passing_reaches_the_predicted_error(output, prior, ratio, d):
     assert np.std(seen) < 3 / np.sqrt(d)
 
 
+def test_a_prior_of_one_sign_breaks_the_symmetry_of_signs():
+    output = MultiIndexOutput(parity)
+    assert len(Evolution(Gaussian(), output).symmetries) == 4
+    assert len(Evolution(Rademacher(0.8), output).symmetries) == 2
+    assert thresholds(Rademacher(0.8), output).weak_recovery == 0
+    # values that are symmetric up to rounding have mean 0
+    even = Discrete([-0.3, 0.1, 0.3, -0.1], [0.1, 0.4, 0.1, 0.4])
+    assert thresholds(even, output).weak_recovery == pytest.approx(np.pi**2 / 4, rel=1e-4)
+
+
 def test_both_starts_and_the_best():
     output = MultiIndexOutput(parity)
     low, high, best = (

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import pairwise, permutations, product
 
 import numpy as np
@@ -42,9 +42,13 @@ class ProductPrior:
         self.logs = np.log(prior.shares)[parts].sum(axis=1)
         self.means = prior.means[parts] / np.sqrt(self.rho)
         self.variances = prior.variances[parts] / self.rho
-        self.gaussian = prior.shares.size == 1 and not prior.mean
+        components = sorted(zip(prior.means, prior.variances, prior.shares, strict=True))
+        mirrored = sorted(zip(-prior.means, prior.variances, prior.shares, strict=True))
+        self.even = np.allclose(components, mirrored)
+        self.gaussian = prior.shares.size == 1 and self.even
         # overlaps at the prior, and second moments: means correlate the indices
-        self.known = np.full((directions, directions), prior.mean**2 / self.rho)
+        mean = 0.0 if self.even else prior.mean
+        self.known = np.full((directions, directions), mean**2 / self.rho)
         self.second = self.known + (1 - self.known[0, 0]) * np.eye(directions)
         self.start = np.full(directions, prior.mean / np.sqrt(self.rho))
 
@@ -125,6 +129,23 @@ class Evolution:
         self.rows = np.tril_indices(self.K)
         self.least = np.array([1 / 2**k for k in range(self.K)]) * SMALL  # breaks all symmetries
 
+    @cached_property
+    def symmetries(self) -> list[np.ndarray]:
+        """Exchanges and signs of the directions that leave prior and labels as they are, as matrices."""
+        z = np.sqrt(self.rho) * np.random.default_rng(1).standard_normal((2_000, self.K))
+        clean = self.output.clean(z)
+        each = (
+            np.eye(self.K)[list(order)] * np.array(signs)
+            for order in permutations(range(self.K))
+            for signs in product((1, -1) if self.prior.even else (1,), repeat=self.K)
+        )
+        return [matrix for matrix in each if np.allclose(self.output.clean(z @ matrix), clean)]
+
+    @cached_property
+    def invariant(self) -> np.ndarray:
+        """Projection on what all symmetries leave as it is, such as the mean of the units."""
+        return np.asarray(np.mean(self.symmetries, axis=0))
+
     def step(self, Q: np.ndarray, ratio: float) -> np.ndarray:
         """One step of state evolution."""
         return self.prior.overlap(ratio * self.information(Q)[0])[0]
@@ -143,7 +164,7 @@ class Evolution:
 
     def solve(self, Q: np.ndarray, ratio: float, symmetric: bool = False) -> Point:
         """Stable fixed point that is reached from overlaps, or the one that breaks no symmetry."""
-        M = invariant(self.output, self.rho) if symmetric else np.eye(self.K)
+        M = self.invariant if symmetric else np.eye(self.K)
 
         def keep(Q: np.ndarray) -> np.ndarray:
             return np.asarray(M @ Q @ M)
@@ -242,8 +263,7 @@ class Evolution:
 
     def specialisation(self) -> float | None:
         """Sample ratio at which the fixed point that breaks no symmetry becomes unstable."""
-        M = invariant(self.output, self.rho)
-        if np.allclose(M, np.eye(self.K)) or self.weak_recovery():
+        if np.allclose(self.invariant, np.eye(self.K)) or self.weak_recovery():
             return None
         place = self.ends()[0]
 
@@ -268,23 +288,3 @@ class Evolution:
 def evolution_of(prior: Prior, output: MultiIndexOutput) -> Evolution:
     """State evolution of a model, cached."""
     return Evolution(prior, output)
-
-
-@lru_cache(maxsize=64)
-def invariant(output: MultiIndexOutput, rho: float) -> np.ndarray:
-    """Projection on what all symmetries of the labels leave as it is, such as the mean of the units."""
-    return np.asarray(np.mean(symmetries(output, rho), axis=0))
-
-
-@lru_cache(maxsize=64)
-def symmetries(output: MultiIndexOutput, rho: float) -> list[np.ndarray]:
-    """Exchanges and signs of the directions that leave all labels as they are, as matrices."""
-    K = output.directions
-    z = np.sqrt(rho) * np.random.default_rng(1).standard_normal((2_000, K))
-    clean = output.clean(z)
-    each = (
-        np.eye(K)[list(order)] * np.array(signs)
-        for order in permutations(range(K))
-        for signs in product((1, -1), repeat=K)
-    )
-    return [matrix for matrix in each if np.allclose(output.clean(z @ matrix), clean)]

@@ -12,7 +12,7 @@ import numpy as np
 from solvable.errors import NotConverged
 from solvable.inference.multi_index import MultiIndexOutput, grid_for
 from solvable.inference.priors import Prior
-from solvable.inference.several_directions import evolution_of, normal_grid, symmetries
+from solvable.inference.several_directions import evolution_of, normal_grid
 from solvable.inference.summary import Summarised
 
 BLOCK = 2_000_000
@@ -98,7 +98,7 @@ def fit_directions(
                 np.array(run.trace) * rho,
                 damping,
                 run.change,
-                symmetries(output, rho),
+                evolution.symmetries,
             )
     raise NotConverged(
         f"message passing at n / d = {ratio:.4g}: the last of {max_steps} steps changed the estimate by "
