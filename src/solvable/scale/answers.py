@@ -140,5 +140,6 @@ def _sums(
     kappa = sums.sizes["kappa"] if sums else given.get("kappa")
     degrees = DEGREES if real.assumed else (network.degree,)
     return sums, overview_of(
-        network, real.model.dimension, degrees=degrees, sizes=own, kappa=kappa, sums=sums, have=have
-    )
+        network, real.model.dimension, underived=wrong, degrees=degrees, sizes=own, kappa=kappa,
+        sums=sums, have=have,
+    )  # fmt: skip

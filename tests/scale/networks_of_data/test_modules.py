@@ -274,6 +274,15 @@ class TestCalculator:
         assert main(["scale", str(conv), "--target", "he2", "--json"]) == 0
         assert json.loads(capsys.readouterr().out)["numbers"]["sizes"]["S"] == 9
 
+    def test_filters_on_data_have_no_prefactor(self, tmp_path, capsys):
+        path = describe_layers("erf:16:9", 64).save(tmp_path / "conv.json")
+        assert main(["scale", str(path), "--data", "digits"]) == 0
+        printed = " ".join(capsys.readouterr().out.split())
+        assert "none is derived for filters on data" in printed
+        assert "c * " in printed
+        assert main(["scale", str(path), "--json"]) == 0  # without data it is derived
+        assert json.loads(capsys.readouterr().out)["overview"]["targets"][0]["samples"] > 0
+
     def test_measured_inputs_cost_what_white_ones_of_their_dimension_do(self, tmp_path, capsys):
         rng = np.random.default_rng(2)
         X = rng.normal(size=(3000, 40)) * np.r_[2.0, np.ones(39)]

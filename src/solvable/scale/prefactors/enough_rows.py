@@ -14,7 +14,6 @@ from solvable.plots.tables import Column, Table
 from solvable.plots.words import listed
 from solvable.scale.exponents.linear_forms import LinearForm, about, power
 from solvable.scale.exponents.network import Network
-from solvable.scale.exponents.numerical_sizes import without_coefficients
 from solvable.scale.exponents.sample_exponent import Scaling, scaling_of
 from solvable.scale.prefactors.lazy_kernels import lazy_alignment
 from solvable.scale.prefactors.samples_at_sizes import Numbers, numbers_of
@@ -127,6 +126,7 @@ def overview_of(
     network: Network,
     dimension: int,
     *,
+    underived: str,
     degrees: Sequence[int] = DEGREES,
     sizes: Mapping[str, float] | None = None,
     kappa: float | None = None,
@@ -141,20 +141,25 @@ def overview_of(
     for degree in degrees:
         variant = replace(network, degree=degree, parity=False)
         known = sums if degree == network.degree else None
-        rows.append(_row(variant, replace(white, degree=degree), dimension, held, known))
-    underived = without_coefficients(white)
+        same = None if underived else replace(white, degree=degree)
+        rows.append(_row(variant, same, dimension, held, known))
     return Overview(tuple(rows), dimension, ridge, network.rounded, underived, have)
 
 
 def _row(
-    network: Network, white: Network, dimension: int, sizes: dict[str, float], sums: Numbers | None
+    network: Network,
+    white: Network | None,
+    dimension: int,
+    sizes: dict[str, float],
+    sums: Numbers | None,
 ) -> DegreeRow:
+    """Compute one row; `white` is the network on white inputs if prefactors are derived for it."""
     try:
         found = scaling_of(network)
     except InvalidParameter:
         return DegreeRow(network.degree, None, None, None, None, "")
     assert found.exponent is not None  # all sizes have values
-    if sums is None and not without_coefficients(white):
+    if sums is None and white is not None:
         with suppress(InvalidParameter):
             sums = numbers_of(white, sizes)
     return DegreeRow(
