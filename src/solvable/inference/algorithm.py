@@ -14,13 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from solvable.arrays import check_integer
-from solvable.errors import InvalidData, NotConverged
+from solvable.errors import InvalidData
 from solvable.inference.curve import curve_of
 from solvable.inference.multi_index import MultiIndexOutput
 from solvable.inference.outputs import Output
 from solvable.inference.pieces import Pieces
 from solvable.inference.priors import Prior
-from solvable.inference.several_on_data import DirectionsFit, fit_directions
+from solvable.inference.several_on_data import DirectionsFit, fit_directions, unsettled
 from solvable.inference.summary import Summarised
 
 WARM_UP = 30
@@ -161,11 +161,7 @@ def message_passing(
                 damping,
                 run.change / max(float(np.sqrt(np.mean(run.h**2))), 1e-300),
             )
-    raise NotConverged(
-        f"message passing at n / d = {ratio:.4g}: {fault}, also with damping 0.8. Use more samples, a "
-        "larger dimension, or max_steps above " + str(max_steps) + ".",
-        {"trace": run.trace, "change": run.change},
-    )
+    raise unsettled(ratio, fault, max_steps, {"trace": run.trace, "change": run.change})
 
 
 class _Run:

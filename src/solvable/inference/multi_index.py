@@ -200,9 +200,8 @@ class Grid:
         for k, transform in enumerate(self.transforms):
             rows = np.flatnonzero(place == k)
             smooth = transform * kernel
-            waves = self.waves
-            tables = [smooth, *(1j * wave * smooth for wave in waves)]
-            tables += [-waves[a] * waves[b] * smooth for a, b in pairs]
+            tables = [smooth, *(1j * wave * smooth for wave in self.waves)]
+            tables += [-self.waves[a] * self.waves[b] * smooth for a, b in pairs]
             where = (omega[rows] / step).T
             P, *rest = (
                 map_coordinates(self._values(table), where, mode="grid-wrap", prefilter=False)

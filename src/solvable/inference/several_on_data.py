@@ -100,11 +100,16 @@ def fit_directions(
                 run.change,
                 evolution.symmetries,
             )
-    raise NotConverged(
-        f"message passing at n / d = {ratio:.4g}: the last of {max_steps} steps changed the estimate by "
-        f"{run.change:.2g} of its size, also with damping 0.8. Use more samples, a larger dimension, or "
-        f"max_steps above {max_steps}.",
-        {"trace": run.trace, "change": run.change},
+    fault = f"the last of {max_steps} steps changed the estimate by {run.change:.2g} of its size"
+    raise unsettled(ratio, fault, max_steps, {"trace": run.trace, "change": run.change})
+
+
+def unsettled(ratio: float, fault: str, max_steps: int, last: dict[str, object]) -> NotConverged:
+    """Error of message passing that settles with no damping."""
+    return NotConverged(
+        f"message passing at n / d = {ratio:.4g}: {fault}, also with damping 0.8. Use more samples, a "
+        f"larger dimension, or max_steps above {max_steps}.",
+        last,
     )
 
 
