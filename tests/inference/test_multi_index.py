@@ -158,12 +158,13 @@ def test_denoiser_is_that_of_enumeration():
     [
         (COMMITTEE, Gaussian(), 4.0, 600),
         (COMMITTEE, Rademacher(), 1.0, 600),
+        (MultiIndexOutput(lambda z: (z**2).sum(axis=1) > 1.5), Gaussian(), 4.5, 600),
         pytest.param(
             MultiIndexOutput(product, noise=0.5), Gaussian(), 4.0, 300, marks=pytest.mark.slow
         ),
         pytest.param(LARGEST, Gaussian(), 3.0, 200, marks=pytest.mark.slow),
     ],
-    ids=["committee", "committee of coins", "product with noise", "largest of three"],
+    ids=["committee", "committee of coins", "disc", "product with noise", "largest of three"],
 )
 def test_message_passing_reaches_the_predicted_error(output, prior, ratio, d):
     rng, seen = np.random.default_rng(7), []

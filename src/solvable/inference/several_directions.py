@@ -142,6 +142,14 @@ class Evolution:
         return [matrix for matrix in each if np.allclose(self.output.clean(z @ matrix), clean)]
 
     @cached_property
+    def rotations(self) -> bool:
+        """Return True if any rotation of the directions leaves prior and labels as they are."""
+        z = np.sqrt(self.rho) * np.random.default_rng(1).standard_normal((2_000, self.K))
+        turned = z @ np.linalg.qr(np.random.default_rng(2).standard_normal((self.K, self.K)))[0]
+        same = np.isclose(self.output.clean(turned), self.output.clean(z))
+        return self.prior.gaussian and bool(same.all())
+
+    @cached_property
     def invariant(self) -> np.ndarray:
         """Projection on what all symmetries leave as it is, such as the mean of the units."""
         return np.asarray(np.mean(self.symmetries, axis=0))

@@ -45,6 +45,8 @@ class DirectionsFit(Summarised):
         Relative change of the estimate in the last step.
     symmetries : list of ndarray
         Exchanges and signs of the directions that give the same labels.
+    rotations : bool
+        True if any rotation does so.
 
     Examples
     --------
@@ -66,11 +68,15 @@ class DirectionsFit(Summarised):
     damping: float
     change: float
     symmetries: list[np.ndarray] = field(repr=False)
+    rotations: bool
 
     def error_against(self, signal: np.ndarray) -> float:
-        """Mean squared error of an entry, for the best of the exchanges that give the same labels."""
-        W = np.asarray(signal, dtype=np.float64)
-        return min(float(np.mean((self.estimate @ M - W) ** 2)) for M in self.symmetries)
+        """Mean squared error of an entry, for the best directions that give the same labels."""
+        W, best = np.asarray(signal, dtype=np.float64), self.symmetries
+        if self.rotations:  # the closest rotation (Procrustes)
+            left, _, right = np.linalg.svd(self.estimate.T @ W)
+            best = [left @ right]
+        return min(float(np.mean((self.estimate @ M - W) ** 2)) for M in best)
 
 
 def fit_directions(
@@ -99,6 +105,7 @@ def fit_directions(
                 damping,
                 run.change,
                 evolution.symmetries,
+                evolution.rotations,
             )
     fault = f"the last of {max_steps} steps changed the estimate by {run.change:.2g} of its size"
     raise unsettled(ratio, fault, max_steps, {"trace": run.trace, "change": run.change})
